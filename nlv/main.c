@@ -268,7 +268,7 @@ static int work_headless(arguments *a)
             program_has_records(&a->reading, 0, "");
         exit(program_finish(PROGRAM_PROBLEM));
     }
-    program_count_records(&a->reading, 1); /* there are records; their number does not matter here */
+    program_count_records(&a->reading, 1); /* any number above 0 means that the log has records */
     if (a->write_config != NULL)
         write_config(m, a->write_config);
     if (a->render != NULL && a->look.compares)

@@ -21,7 +21,7 @@ typedef struct event {
     char *name, *sensor;
     char *fields[LOADLINES_PER_EVENT];
     size_t count;
-    bool is_of_one; /* each record describes one of several objects, which a text field identifies */
+    bool is_of_one; /* each record describes one of several objects; a text field identifies the object */
 } event;
 
 struct agents {
@@ -32,7 +32,7 @@ struct agents {
     agents_options options;
     feed *feed; /* NULL until first use */
     guint drawing_due;
-    char *drawn; /* the loadlines for which the callback `drawn` was last called */
+    char *drawn; /* text of the loadlines at the latest call of the callback `drawn` */
     guint quiet;
 };
 

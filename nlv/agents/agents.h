@@ -20,7 +20,8 @@ typedef struct agents_row {
 typedef struct agents_callbacks {
     /* A search has ended. `rows` (agents_row) are sorted, and valid during the call. `problem` is "" on success. */
     void (*found)(void *user, const GPtrArray *rows, const char *problem);
-    /* The state of an added sensor has changed. `message` is the new state; is_error: the state is a failure. */
+    /* The state of an added sensor has changed. `message` is the new state. `is_error` is true if the state is a
+     * failure. */
     void (*changed)(void *user, const char *url, const char *sensor, const char *message, bool is_error);
     /* The loadlines to draw have changed (agents_loadlines). */
     void (*drawn)(void *user);
@@ -34,7 +35,7 @@ void agents_free(agents *a);
 
 /*
  * Searches a directory, whose URL is http://HOST:PORT or ldap://HOST. If `directory` is NULL or "", searches the
- * directory that $NLAGENT_DIRECTORY names. If this variable is not set either, searches the agent that $NLAGENT names
+ * directory that $NLAGENT_DIRECTORY names. If this variable is not set, searches the agent that $NLAGENT names
  * (default: this host). Cancels the previous search. `expression` has the syntax of nlagent find; "" finds all sensors.
  */
 void agents_find(agents *a, const char *directory, const char *expression);
@@ -53,13 +54,11 @@ const char *agents_state(const agents *a, const char *url, const char *sensor);
 void agents_each(const agents *a, void (*function)(void *user, const char *url, const char *sensor, const char *state),
                  void *user);
 
-/* Returns the feed that receives all records. The caller does not own a reference to it. */
+/* Returns the feed that receives all records. The caller gets no reference of its own. */
 feed *agents_feed(agents *a);
 
-/*
- * Returns a drawing with the sensors' loadlines, which the caller owns. The drawing's list of quiet events contains all
- * events that the sensors have logged.
- */
+/* Returns a drawing with the sensors' loadlines. The caller owns the drawing. Its list of quiet events contains all
+ * events that the sensors have logged. */
 drawing *agents_loadlines(const agents *a);
 
 #endif

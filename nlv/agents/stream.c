@@ -15,7 +15,7 @@ typedef struct mailbox {
     feed *feed;
     char *sensor, *sensors[2];
     gathering *gathering;
-    stream *owner; /* used only by the main loop's thread; NULL after the stream was freed */
+    stream *owner; /* used only by the main loop's thread; stream_free sets it to NULL */
 
     /* Only the reading thread uses the following members. */
     GHashTable *met; /* names of the events received so far */
@@ -157,8 +157,8 @@ static bool put_record(void *user, const nl_record *record)
 
 /* ---- creation and destruction ---- */
 
-/* Ends the reading thread. Runs in another thread, because the reading thread may be waiting for an unreachable agent.
- */
+/* Ends the reading thread. Runs in a separate thread, because the reading thread may be waiting for an unreachable
+ * agent. */
 static gpointer end_reading(gpointer user)
 {
     mailbox *box = user;

@@ -1,7 +1,7 @@
 /*
  * A subscription to one sensor of an agent. A separate thread receives the records (agents/gather.h), and reconnects if
- * the agent becomes unreachable. The thread decodes the records and passes them to a feed. It notifies the main loop of
- * the first record of each event and of changes of the stream's state.
+ * the agent becomes unreachable. The thread decodes the records and passes them to a feed. The thread also notifies the
+ * main loop of the first record of each event, and of changes of the stream's state.
  *
  * All functions and callbacks run in the main loop's thread.
  */
@@ -34,7 +34,7 @@ bool stream_is(const stream *s, const char *url, const char *sensor);
 const char *stream_url(const stream *s);
 const char *stream_sensor(const stream *s);
 
-/* Returns the state as text for the user. */
+/* Returns the state as text for the user, which is valid until the next change of the state. */
 const char *stream_state(const stream *s);
 
 /* Returns whether the state is a failure of the sensor or of the connection. */

@@ -163,7 +163,7 @@ static void extract_clock(const spec *s, const nl_record *record, batch *b, batc
 {
     extract_machine(s, record, b, row);
     if (is_unsynchronized(record))
-        return; /* the error is unknown */
+        return; /* without the remaining fields, the error of the clock is unknown */
     for (unsigned i = 0; i < SPEC_CLOCKS; i++) {
         const spec_clock *c = &spec_clocks[i];
         double offset = 0, error;
@@ -197,10 +197,8 @@ void extract(extractor *x, const nl_record *record, uint64_t place, batch *b)
     if (x->keeps_none || (x->filter != NULL && !nl_filter_matches(x->filter, record)))
         return;
     batch_row *row = batch_add(b);
-    /*
-     * Limit times to the range from November 1823 to February 2116, so that the difference of two times does not
-     * overflow.
-     */
+    /* limit times to the range from November 1823 to February 2116, so that the difference of two times does not
+     * overflow */
     int64_t time_ns = x->clocks != NULL ? correction_time(x->clocks, record->host, record->time_ns) : record->time_ns;
     int64_t zoned_ns;
     if (x->zones != NULL && !__builtin_add_overflow(time_ns, time_zones_shift(x->zones, place), &zoned_ns))

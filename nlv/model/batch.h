@@ -1,7 +1,5 @@
-/*
- * A batch contains decoded records on their way from a log into the store, reduced to the data that the spec needs. A
- * batch belongs to one thread at a time.
- */
+/* A batch contains decoded records between a log and the store. It contains only the data that the spec needs. A batch
+ * belongs to one thread at a time. */
 #ifndef NLV_BATCH_H
 #define NLV_BATCH_H
 
@@ -60,11 +58,11 @@ typedef struct batch {
 void batch_clear(batch *b, unsigned layers);
 void batch_free(batch *b); /* frees the members, not the batch */
 
-/* Appends a row whose steps belong to no object, and returns it. The row is valid until the next call. */
+/* Appends a row whose steps belong to no object. The returned row is valid until the next call. */
 batch_row *batch_add(batch *b);
 void batch_add_value(batch *b, batch_row *row, uint16_t loadline, float value);
 
-/* Maps the numbers in the store to names. */
+/* The names of events, hosts, programs and color values, to which the numbers in the store refer. */
 typedef struct batch_names {
     names *events, *hosts, *progs, *colors;
 } batch_names;
@@ -82,7 +80,7 @@ typedef struct extractor {
     name_cache events, hosts, progs, colors;
 } extractor;
 
-/* Adds a row to `b` for the record at a place, unless the filter rejects the record or keeps_none is true. */
+/* Adds a row to `b` for the record at `place`, unless the filter rejects the record or keeps_none is true. */
 void extract(extractor *x, const nl_record *record, uint64_t place, batch *b);
 
 #endif

@@ -6,9 +6,9 @@
 
 enum {
     PIECE_SIZE = 1 << 20,
-    STRETCH_SIZE =
-        64 << 10, /* maximum size of a part of text in bytes; to fetch a record, nlv decodes its part from the start */
-    LINE_SLACK = 64, /* maximum number of bytes of a line besides its record */
+    STRETCH_SIZE = 64 << 10, /* maximum size of a part of text in bytes; small, because nlv decodes a part from its
+                                start to fetch a record */
+    LINE_SLACK = 64,         /* maximum number of bytes in a line after its record */
 };
 
 struct block_cutter {
@@ -45,9 +45,8 @@ static void end_text(block_cutter *c)
     c->text.size = 0;
 }
 
-/*
- * Adds a block to c->found. Skips the records that were read before, unless they follow new records.
- */
+/* Adds a block to c->found unless all its records are repeated. Sets `skip` to the number of repeated records at its
+ * start. */
 static void add_block(void *user, const nl_block_view *view)
 {
     block_cutter *c = user;
@@ -100,7 +99,7 @@ bool block_cutter_is_finished(const block_cutter *c)
 /*
  * Returns the offset of a text record. c->offset is the end of the piece that was fed last. Either the whole record is
  * in the piece, or the record began in an earlier piece and ends at the first newline of this piece. At the end of the
- * file, there may be no newline.
+ * file, the newline may be missing.
  */
 static uint64_t find_text(const block_cutter *c, nl_string raw, const char *piece, size_t size)
 {
@@ -118,8 +117,8 @@ static uint64_t find_text(const block_cutter *c, nl_string raw, const char *piec
     return offset;
 }
 
-/* Returns the size in bytes of a text record with the blanks and the newline after it. `size` is the record's size
- * without them. Returns `size` if no newline follows within LINE_SLACK bytes. */
+/* Returns the size in bytes of a text record with the blanks and the newline after the record. `size` is the size of
+ * the record alone. Returns `size` if no newline follows within LINE_SLACK bytes. */
 static uint32_t size_with_newline(const block_cutter *c, uint64_t offset, size_t size)
 {
     char after[LINE_SLACK];

@@ -22,7 +22,7 @@ block_cutter *block_cutter_new(program_reading *reading, const char *name, const
                                uint64_t first);
 void block_cutter_free(block_cutter *c);
 
-/* Returns the offset in bytes up to which the file has been read. */
+/* Returns the offset in bytes up to which the module has read the file. */
 uint64_t block_cutter_offset(const block_cutter *c);
 
 /* Reads up to `size` more bytes, and appends the complete blocks and parts of text (log_block) to `found`. */

@@ -71,7 +71,7 @@ static void catalog_look(const model *m, gathering *g)
 static gint by_name(gconstpointer a, gconstpointer b)
 {
     return strcmp(*(const char *const *)a,
-                  *(const char *const *)b); /* the elements are names, or begin with a pointer to the name */
+                  *(const char *const *)b); /* each element is a name, or begins with a pointer to its name */
 }
 
 static GArray *fields_of(GHashTable *table)

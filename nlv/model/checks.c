@@ -37,10 +37,8 @@ static int64_t end_of_chunk(const store *s, uint32_t number)
     return next < s->count ? s->marks[next / STORE_MARK] : store_time(s, s->count - 1);
 }
 
-/*
- * Returns how many of 1,000 equal parts of the time from the record `first` to the record `last` contain records. Looks
- * at no more than about 10,000 records.
- */
+/* Returns how many of 1,000 equal parts of the time from the record `first` to the record `last` contain records. To
+ * save time, looks at no more than about 10,000 records. */
 static unsigned occupied_parts(const store *s, uint32_t first, uint32_t last)
 {
     enum { PARTS = 1000, RECORDS_READ = 10000 };
@@ -86,7 +84,8 @@ bool checks_find_gap(const store *s, checks_gap *gap)
     return true;
 }
 
-/* In a picture of the whole log, the records before and after such a gap are very close together. */
+/* Reports a gap that checks_find_gap finds, because a picture of the whole log shows the records before and after the
+ * gap very close together. */
 static void check_gap(const store *s, GPtrArray *notices)
 {
     checks_gap gap;
@@ -134,7 +133,8 @@ static double usual_segment_ns(const store *s)
     return median;
 }
 
-/* Returns the error of a host's clock as text, or NULL if the error is unknown or below matters_ns. */
+/* Returns the error of a host's clock as text, or NULL if the error is unknown or below matters_ns nanoseconds. The
+ * caller frees the text with g_free. */
 static char *clock_fault(const store *s, uint16_t host, double matters_ns)
 {
     store_clock off = store_clock_furthest(s, host);
@@ -222,7 +222,7 @@ static bool is_drawn(const store *s, const drawing *d, uint16_t event)
     return is_quiet || is_found || event < s->spec->event_count;
 }
 
-/* Reports events that an inferred drawing does not show. A drawing that the user wrote may leave out any event. */
+/* Reports events that an inferred drawing does not show. A user's drawing may omit any event. */
 static void check_drawn(const store *s, const drawing *d, GPtrArray *notices)
 {
     const char *example = NULL;
@@ -273,7 +273,7 @@ static bool contains_lifeline(const drawing *d, const drawing_lifeline *l)
     return false;
 }
 
-/* Returns the number of lifelines of a ready-made drawing whose events the log has, and that the drawing `d` lacks. */
+/* Returns the number of lifelines that the ready-made drawing has and `d` lacks, and whose events are in the log. */
 static unsigned count_fitting(const store *s, const drawing *d, const drawing *ready)
 {
     unsigned fitting = 0;
@@ -287,7 +287,7 @@ static unsigned count_fitting(const store *s, const drawing *d, const drawing *r
     return fitting;
 }
 
-/* Names the ready-made drawings that draw requests of the log that an inferred drawing does not show. */
+/* Reports ready-made drawings that show requests of the log which an inferred drawing omits. */
 static void check_ready_made(const store *s, const drawing *d, GPtrArray *notices)
 {
     char **names = s->looks_out ? drawing_names() : NULL;

@@ -18,7 +18,7 @@ void checks_add(const store *s, const drawing *d, bool in_order, GPtrArray *noti
 /* A gap without records between two times. */
 typedef struct checks_gap {
     int64_t from_ns, to_ns; /* times of the last record before the gap and of the first record after it */
-    bool is_end_busier;     /* the time after the gap is covered by records more evenly than the time before it */
+    bool is_end_busier;     /* the records after the gap cover their time more evenly than the records before the gap */
 } checks_gap;
 
 /* Finds a gap without records that covers at least a minute and 90 % of the log's time. Returns false if the log has no

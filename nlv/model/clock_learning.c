@@ -12,7 +12,7 @@ typedef struct learning {
     model *model;
     const atomic_bool *stopping;
     correction *clocks;
-    uint64_t done, all; /* sizes in bytes: of the previous files, and of all files */
+    uint64_t done, all; /* total sizes in bytes of the previous files and of all files */
 } learning;
 
 static void learn_record(void *user, const nl_record *record)

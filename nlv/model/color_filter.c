@@ -70,7 +70,8 @@ static bool remove_term(char *text, const char *term)
     return true;
 }
 
-/* Removes a color's term from the end of parts->base, and notes it. Returns false if the end is not such a term. */
+/* Removes a color's term from the end of parts->base, and sets the color's is_hidden or is_isolated. Returns false if
+ * parts->base does not end with a color's term. */
 static bool take_term(const model *m, filter_parts *parts)
 {
     for (size_t i = 0; i < parts->count; i++)
@@ -122,7 +123,7 @@ static void find_parts(const model *m, filter_parts *parts)
     char *base = parts->base;
     if (is_in_parentheses(base)) {
         parts->base = g_strndup(base + 1, strlen(base) - 2);
-    } else { /* the user wrote these terms, which may apply only to a part of the expression */
+    } else { /* these terms are the user's, and may apply only to a part of the expression */
         *parts = (filter_parts){.count = parts->count, .base = g_strdup(text)};
     }
     g_free(base);

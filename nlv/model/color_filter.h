@@ -1,8 +1,8 @@
 /*
  * Filters by color: shows only the requests with a color (isolates it), or hides them. Such a filter is a part of the
- * model's filter on requests (filters.h): the terms any(FIELD == "VALUE") and !any(FIELD == "VALUE") follow the
- * user's other conditions. The user therefore sees the colors in the filter, and links and sessions contain them. This
- * module has no state. The caller has locked the model.
+ * model's filter on requests (filters.h): the terms any(FIELD == "VALUE") and !any(FIELD == "VALUE") follow the user's
+ * other conditions. The user therefore sees the colors in the filter, and links and sessions contain them. This module
+ * has no state. The caller must lock the model.
  */
 #ifndef NLV_COLOR_FILTER_H
 #define NLV_COLOR_FILTER_H
@@ -17,8 +17,8 @@ const char *color_filter_field(const model *m, size_t color);
 /* Returns whether a filter can isolate and hide a color. */
 bool color_filter_is_possible(const model *m, size_t color);
 
-/* Sets is_hidden[i] to whether the filter of the model hides the color i, because it hides this color or isolates
- * another one. Returns the number of elements that the function has set. */
+/* Sets is_hidden[i] to whether the model's filter hides the color i, or isolates other colors. Returns the number of
+ * elements that the function has set. */
 size_t color_filter_find_hidden(const model *m, bool is_hidden[COLOR_FILTER_MAX]);
 
 /*

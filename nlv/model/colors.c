@@ -7,7 +7,7 @@
 enum {
     NAMES_CAPACITY = NAMES_NONE + 1,
     OBJECTS_LOOKED_AT =
-        2000000, /* maximum number of objects that nlv examines; if there are more, every name gets a color */
+        2000000, /* maximum number of objects that nlv examines; with more objects, every name gets a color */
 };
 
 colors *colors_new(void)
@@ -73,7 +73,7 @@ static void assign_numbers(colors *c, name_set *w)
     g_array_set_size(w->fresh, 0);
 }
 
-/* Adds all names of a kind, but only hosts that objects visit. Used if there are too many objects to examine. */
+/* Adds all names of a kind, without examining objects. Adds only hosts that objects visit. */
 static void add_all_names(name_set *w, const store *s, color_kind kind)
 {
     const names *texts = kind == COLOR_BY_HOST   ? s->names.hosts
@@ -123,7 +123,7 @@ static bool is_mixed(const spec *s, unsigned layer)
     return kinds[0] + kinds[1] + kinds[2] > 1;
 }
 
-/* Adds the hosts of loadlines and points. Strips do not have the colors of their hosts. */
+/* Adds the hosts of loadlines and points. Strips need no colors, because they do not use the colors of their hosts. */
 static void want_hosts(name_set *w, const store *s)
 {
     for (size_t i = 0; i < s->spec->drawn_loadlines; i++)

@@ -1,7 +1,7 @@
 /*
  * Parses the two sides of a comparison, as the user writes them. A side is an expression on records or requests
- * (filters.h), or "log:NAME", the requests of a log. If one side is empty, it consists of the requests that are not on
- * the other side. If both sides are empty, they are the first two logs. This module has no state.
+ * (filters.h), or "log:NAME", the requests of a log. An empty side consists of the requests that are not on the other
+ * side. If both sides are empty, the sides are the first two logs. This module has no state.
  */
 #ifndef NLV_COMPARE_QUERY_H
 #define NLV_COMPARE_QUERY_H
@@ -12,7 +12,7 @@
 typedef struct compare_query_side {
     char *name;            /* the side's name, as shown to the user */
     char *log;             /* NULL: all logs */
-    bool excludes;         /* the requests of all logs except `log` */
+    bool excludes;         /* the side contains the requests of all logs except `log` */
     request_filter *where; /* NULL: all requests */
 } compare_query_side;
 
@@ -22,7 +22,8 @@ typedef struct compare_query {
     char *filter;        /* text of the filter that compare_query_narrow has applied, for messages; or NULL */
 } compare_query;
 
-/* Parses the sides. NULL and "" are empty. Returns NULL and sets the error if an expression is invalid. */
+/* Parses the sides. NULL and "" stand for an empty side. Returns NULL and sets the error if an expression is
+ * invalid. */
 compare_query *compare_query_parse(const char *first, const char *second);
 
 /*

@@ -55,8 +55,8 @@ comparison_map *comparison_map_new(void)
     return g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
 }
 
-/* Returns the row with this name, and adds it if necessary. If there are too many rows, returns the row for all others.
- * Takes ownership of `name` and `program`. */
+/* Returns the row with this name, and adds the row if necessary. If there are too many rows, returns the row for all
+ * other names. Takes ownership of `name` and `program`. */
 static compared_row *find_row(comparison *c, char *name, char *program, bool is_edge)
 {
     char *key = g_strjoin("\n", is_edge ? "edge" : "span", name, program, NULL);
@@ -129,7 +129,7 @@ static void join_unit_bins(comparison_side *s)
             s->unit_bins[u][bin] = u < UNITS_MAX / 2 ? s->unit_bins[2 * u][bin] + s->unit_bins[2 * u + 1][bin] : 0;
 }
 
-/* Returns the unit of the next request. If all units are full, first joins them in pairs. */
+/* Returns the unit of the next request. If all units are full, first joins the units in pairs. */
 static unsigned next_unit(comparison *c, unsigned side)
 {
     comparison_side *s = &c->sides[side];

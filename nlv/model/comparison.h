@@ -1,8 +1,8 @@
 /*
  * Compares the requests of two sides: two logs, two groups of requests, or the requests of two time ranges.
  *
- * request_reading.c adds the requests of the first side and then those of the second side. The module keeps the sums of
- * a side in at most UNITS_MAX blocks of consecutive requests, because requests of one run depend on each other
+ * request_reading.c adds the requests of the first side and then the requests of the second side. The module keeps the
+ * sums of a side in at most UNITS_MAX blocks of consecutive requests, because requests of one run depend on each other
  * (requests/contrast.h). The rows' times on the critical paths, divided by the number of requests, add up to the
  * requests' mean duration. Memory is bounded: one row contains the sums of all rows beyond COMPARED_ROWS_MAX. The
  * caller locks a comparison that several threads use.
@@ -38,9 +38,9 @@ typedef struct compared_request {
 typedef struct comparison_side {
     char *name; /* the side's name, as shown to the user */
     uint64_t requests, failed;
-    uint64_t cut; /* number of the side's requests of which only a part was compared, because of the memory limit */
+    uint64_t cut;             /* number of the side's requests that are incomplete because of the memory limit */
     uint64_t unselected;      /* number of requests in the side's logs that the side does not include */
-    uint64_t undrawn;         /* number of excluded requests of which the drawing shows no event */
+    uint64_t undrawn;         /* number of excluded requests, whose events the drawing does not show */
     uint64_t overlapping;     /* number of excluded spans that cannot be assigned to requests */
     uint64_t bins[HEAT_ROWS]; /* number of requests by duration (heat_map.h) */
     uint32_t unit_bins[UNITS_MAX][HEAT_ROWS];
@@ -56,18 +56,16 @@ typedef struct comparison {
     GPtrArray *rows; /* compared_row; after comparison_finish, the largest difference of time comes first */
     contrast total;  /* the requests' duration */
     bool changed;    /* the mean durations differ */
-    /*
-     * The share of a side's requests that are slower than the median of both sides. A few very slow requests can hide a
-     * difference of the means, but not of these shares.
-     */
+    /* The share of a side's requests that are slower than the median of both sides. A few very slow requests can hide a
+     * difference of the means, but cannot hide a difference of these shares. */
     contrast slower;
     bool most_changed; /* these shares differ */
     char *reason;      /* a sentence with the reason why nothing can be compared, or NULL */
-    char *filter;      /* the filter that the requests of both sides match; or NULL */
+    char *filter;      /* the filter that the requests of both sides match, or NULL */
     GHashTable *index; /* maps names to rows */
 } comparison;
 
-/* Returns an empty comparison. Copies the names of the sides. */
+/* Returns an empty comparison. `names` contains the names of the sides, which the function copies. */
 comparison *comparison_new(const char *const names[COMPARED_SIDES]);
 void comparison_free(comparison *c); /* NULL is allowed */
 
@@ -80,7 +78,7 @@ comparison_map *comparison_map_new(void);
 void comparison_add(comparison *c, unsigned side, comparison_map *map, const request_graph *g,
                     const request_reader *reader, const compared_request *request);
 
-/* Computes the differences and sorts the rows. Call it after the last request. */
+/* Computes the differences and sorts the rows. Call the function after the last request. */
 void comparison_finish(comparison *c);
 
 static inline const compared_row *comparison_row(const comparison *c, guint i)

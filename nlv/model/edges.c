@@ -17,7 +17,7 @@ static bool is_same_place(const store *s, uint32_t a, uint32_t b)
     return store_host(s, a) == store_host(s, b) && store_prog(s, a) == store_prog(s, b);
 }
 
-/* An earlier record of the request that may be the start of a line. */
+/* An earlier record of the same request, at which a line may begin. */
 typedef struct candidate {
     uint32_t record;
     unsigned row;
@@ -99,8 +99,8 @@ static void add_begin(edge_search *e)
 /*
  * Stores the causes of the record in `found`, and returns their number. A candidate is no cause if it precedes another
  * candidate. A candidate of another program is no cause if the record's program has a candidate in the same row. If
- * `begins` is true, the record begins a span, or it is the first record of its program in the request. Such a record
- * has only the latest cause.
+ * `begins` is true, the record begins a span, or it is the first record of its program in the request. The latest
+ * candidate is then the only cause.
  */
 static size_t take_candidates(const edge_search *e, bool begins, uint32_t found[EDGES_MAX])
 {
@@ -126,9 +126,8 @@ static inline bool is_chain(const store *s, const spec_order *order, unsigned ro
     return second == STORE_NONE || edges_row(s, second, layer) != before_row;
 }
 
-/*
- * Like edges_find, for a record with several possible causes. Most records have only one and do not need this search.
- */
+/* Like edges_find, for a record with several possible causes. Most records have one possible cause, for which
+ * edges_find needs no search. */
 static __attribute__((noinline)) size_t search_branches(const store *s, uint32_t record, unsigned layer,
                                                         const spec_order *order, uint32_t found[EDGES_MAX])
 {
@@ -200,7 +199,7 @@ bool edges_begin_again(const store *s, uint32_t last, unsigned layer, const batc
     spec_step ended = spec_step_of(s->spec, store_event(s, last), layer);
     if (ended.lifeline != begins.lifeline)
         return false;
-    bool is_late = row->time_ns < store_time(s, last); /* the row may belong to an earlier request */
+    bool is_late = row->time_ns < store_time(s, last); /* a late row may belong to an earlier request */
     if (!is_late && !(order->last >> ended.row & 1) && row->time_ns - store_time(s, last) <= EDGES_PAUSE_NS)
         return false;
     bool is_over = !is_late && order->last >> ended.row & 1;

@@ -3,8 +3,8 @@
  * begin. The edges follow from the order of the lifeline's rows (event_order.h) and from each record's host and
  * program, so the store needs no memory for them. For each row that precedes a record's row, an edge begins at the
  * latest record of that row in the same program. If the program has no record in that row, an edge begins at the row's
- * latest record in each other program. A record at which a request waits for several earlier records therefore has an
- * edge from each of them. This module has no state.
+ * latest record in each other program. If a record waits for several earlier records, an edge therefore leads from each
+ * of them to the record. This module has no state.
  */
 #ifndef NLV_EDGES_H
 #define NLV_EDGES_H
@@ -29,9 +29,9 @@ size_t edges_find(const store *s, uint32_t record, unsigned layer, uint32_t foun
 uint32_t edges_find_begin(const store *s, uint32_t record, unsigned layer);
 
 /*
- * Finds the impossible edges of a record. An edge leads to a record that this record certainly causes, as its parent or
- * sender. The edge is impossible if the caused record is earlier by more than the maximum difference of the two clocks.
- * Stores the caused records in `found`, and returns their number.
+ * Finds the impossible edges of a record. These edges lead to records that the record certainly causes, as their parent
+ * or sender. The edge is impossible if the caused record is earlier by more than the maximum difference of the two
+ * clocks. Stores the caused records in `found`, and returns their number.
  */
 size_t edges_find_violations(const store *s, uint32_t record, unsigned layer, uint32_t found[EDGES_MAX]);
 

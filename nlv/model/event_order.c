@@ -255,7 +255,7 @@ static void find_order(const order_learning *o, uint64_t after[ROWS])
             if (after[row] >> middle & 1)
                 after[row] |= after[middle];
     for (guint row = 0; row < o->rows;
-         row++) /* no event precedes itself; if two orders are opposite, the order in the list is kept */
+         row++) /* no event precedes itself; if both orders occur, keep the order of the list */
         for (guint other = 0; other < o->rows; other++)
             if (row == other || ((after[row] >> other & 1) && (after[other] >> row & 1) && other > row))
                 after[row] &= ~(UINT64_C(1) << other);
@@ -270,8 +270,9 @@ static bool is_list_order(const uint64_t *after, guint rows)
 }
 
 /*
- * Returns the next row for a list in which the rows of each branch are adjacent, or `rows` if all rows are in the list.
- * All rows that precede the returned row are already in the list. Prefers a row that follows the last row of the list.
+ * Returns the next row for a list in which the rows of each branch are adjacent. Returns `rows` if all rows are in the
+ * list. All rows that precede the returned row are already in the list. Prefers a row that follows the last row of the
+ * list.
  */
 static guint next_row(const uint64_t *after, guint rows, uint64_t placed, guint last)
 {

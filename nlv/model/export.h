@@ -25,9 +25,9 @@ GArray *export_places_of_object(const model *m, size_t lifeline, uint32_t object
 GArray *export_places_of_span(const model *m, uint32_t record);
 
 /*
- * Writes the records to a temporary file, and renames the file to `path` when it is complete. Call it in a separate
- * thread while the model is unlocked; the function locks the model from time to time. Sets *written to the number of
- * records. Returns false and sets the error on failure.
+ * Writes the records to a temporary file, and renames the file to `path` when it is complete. Call the function in a
+ * separate thread without the model's lock; the function locks the model from time to time. Sets *written to the number
+ * of records. Returns false and sets the error on failure.
  */
 bool export_records(model *m, const GArray *places, const char *format, const char *path, uint64_t *written);
 

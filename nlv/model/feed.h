@@ -1,6 +1,6 @@
 /*
- * A queue that passes decoded records from other threads to the model. The records of agents' sensors reach the model
- * through a feed, so nlv decodes them only once. The feed owns copies of the records.
+ * A queue that passes decoded records from other threads to the model. Because the records of agents' sensors pass
+ * through a feed, nlv decodes them only once. The feed owns copies of the records.
  *
  * Any thread may call these functions. A feed has a reference count, because the threads that fill it may outlive the
  * model.

@@ -1,8 +1,8 @@
 /*
  * The filters of a model, in two steps. The first step selects whole requests. Its expression is an expression on
  * requests (requests/request_filter.h), or an expression on records that at least one record of the request must match.
- * A record that belongs to no request is selected as request_filter_matches_single describes. The second step hides the
- * selected records that do not match another expression on records.
+ * For a record that belongs to no request, request_filter_matches_single decides. The second step hides the selected
+ * records that do not match another expression on records.
  *
  * A filters object is constant, and any thread may use it.
  */
@@ -27,7 +27,7 @@ typedef struct filters {
 filters *filters_parse(const char *selects, const char *shows);
 void filters_free(filters *f); /* NULL is allowed */
 
-/* Returns whether an expression is valid for the first step. If it is not, sets the error. */
+/* Returns whether an expression is valid for the first step. If not, sets the error. */
 bool filters_accept(const char *selects);
 
 #endif

@@ -10,7 +10,7 @@ typedef struct reached {
 
 struct full_store {
     store *store;
-    GArray *reached; /* one per source */
+    GArray *reached; /* one element for each source */
 };
 
 full_store *full_store_new(void)

@@ -1,7 +1,7 @@
 /*
  * Counts the requests of a log by start and by duration, for the heat map. The map has HEAT_COLUMNS columns of equal
  * width. When a request starts outside of the columns, the width doubles, so that the map always covers all requests
- * and needs constant memory. The rows are quarters of powers of two of the duration in nanoseconds. request_list.h adds
+ * and needs constant memory. Four rows cover each doubling of the duration in nanoseconds. request_list.h adds
  * requests, and scene/heat_layer.c draws the map. The owner of the map locks it.
  */
 #ifndef NLV_HEAT_MAP_H
@@ -17,7 +17,7 @@ typedef struct heat_cell {
 } heat_cell;
 
 typedef struct heat_map {
-    unsigned number;  /* different for each map of the process */
+    unsigned number;  /* unique number of the map in this process */
     int64_t from_ns;  /* the start of the first column */
     int64_t width_ns; /* width of a column; 0: the map is empty */
     heat_cell (*columns)[HEAT_ROWS];

@@ -40,7 +40,7 @@ typedef struct header {
     uint32_t layers, count, colored, list_count;
     uint32_t object_counts[SPEC_LAYERS];
     uint64_t section_count, sections_offset, sections_hash;
-    /* number of sections, and of bytes at the start, that nlv verifies when it opens the index */
+    /* number of sections and of bytes, at the start of the file, that nlv verifies when it opens the index */
     uint64_t at_once_count, at_once_size;
     uint64_t hash; /* hash of all previous members */
 } header;
@@ -54,9 +54,9 @@ typedef struct list_entry {
 } list_entry;
 
 /*
- * The first sections. For each list, the top nodes and the first record of each block follow. A picture of the whole
- * log needs all of these sections. After them come the other nodes of each list, the columns, the objects and the
- * entries of each list.
+ * The first sections. For each list, sections with the top nodes and the first record of each block follow. A picture
+ * of the whole log needs only these sections. The other nodes of each list, the columns, the objects and the entries of
+ * each list come after these sections.
  */
 enum {
     SECTION_DRAWING,
@@ -126,7 +126,7 @@ static bool identify(const log_file *file, uint64_t at, header *h)
     return true;
 }
 
-/* Returns whether the index may belong to the log. Sets *is_sure to whether the log has certainly not changed. */
+/* Returns whether the index may belong to the log. Sets *is_sure to whether the log is certainly unchanged. */
 static bool is_of_log(const header *h, const log_file *file, bool *is_sure)
 {
     header now = {.version = INDEX_VERSION};
@@ -227,7 +227,7 @@ static void put_objects(writing *w, const objects *o, size_t member, size_t size
     begin_section(w);
     for (uint32_t i = 0; i * (uint64_t)STORE_CHUNK < o->count; i++) {
         const void *const *column = (const void *const *)(const void *)((const char *)&o->chunks[i] + member);
-        index_put(w, *column, STORE_CHUNK * size); /* whole chunks, because the store adds entries to them later */
+        index_put(w, *column, STORE_CHUNK * size); /* whole chunks, because the store later adds entries */
     }
     end_section(w);
 }
@@ -392,7 +392,7 @@ static bool write_to(int fd, const contents *c)
 {
     const store *s = c->store;
     header h;
-    memset(&h, 0, sizeof h); /* set the padding, which is also written */
+    memset(&h, 0, sizeof h); /* also clear the padding, because the file contains it */
     h.version = INDEX_VERSION;
     h.byte_order = 0x01020304;
     h.inferred = c->inferred;
@@ -520,7 +520,8 @@ static void take_names(mapping *m, names *n)
     }
 }
 
-/* Returns a copy of the next section, in memory of at least `capacity` bytes, or zeros after setting m->bad. */
+/* Returns a copy of the next section, in memory of at least `capacity` bytes. If the section does not have this size,
+ * sets m->bad and returns zeros. */
 static void *index_copy(mapping *m, uint64_t size, size_t capacity)
 {
     const void *from = index_take(m, size);
@@ -644,7 +645,7 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
 {
     uint32_t count = m->h->list_count;
     list **lists = g_new0(list *, count + 1);
-    s->count = (uint32_t)m->h->count; /* limits the sizes of the lists */
+    s->count = (uint32_t)m->h->count; /* this count limits the sizes of the lists */
     for (uint32_t i = 0; i < count && !m->bad; i++)
         m->bad = !take_upper_levels(m, s, &entries[i], &lists[i]);
     s->count = 0;
@@ -702,7 +703,8 @@ static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
     return NULL;
 }
 
-/* Returns whether the drawings `found` and `wanted` are equal. Ignores an order in `found` that nlv has learned. */
+/* Returns whether the drawings `found` and `wanted` are equal. Ignores orders of events that nlv has learned in
+ * `found`. */
 static bool is_drawing(const drawing *wanted, const drawing *found)
 {
     drawing *bare = drawing_copy(found);
@@ -735,7 +737,7 @@ static bool is_wanted(const mapping *m, const drawing *wanted, drawing **d)
     return good;
 }
 
-/* Compares some pieces of the log with their fingerprints. Returns whether all these pieces are unchanged. */
+/* Compares SAMPLES pieces of the log with their fingerprints. Returns whether all these pieces are unchanged. */
 static bool has_samples(const prints *p, const log_file *file)
 {
     for (size_t i = 0; i < SAMPLES && p->count > 0; i++)

@@ -26,7 +26,7 @@ typedef struct index_found {
     uint64_t at;    /* number of bytes of the log that the index covers */
     prints prints;  /* fingerprints of these bytes */
     GArray *blocks; /* log_block: the blocks in these bytes, if the log is binary */
-    bool is_sure;   /* the log is certainly unchanged; otherwise compare the fingerprints */
+    bool is_sure;   /* the log is certainly unchanged; otherwise, the caller must compare the fingerprints */
 } index_found;
 
 /*
@@ -35,7 +35,7 @@ typedef struct index_found {
  */
 bool index_read(const char *path, const log_file *file, const drawing *wanted, index_found *found);
 
-/* The position up to which an index has been compared with its checksums. Initially all zero. */
+/* The position up to which index_check has compared an index with its checksums. Initially all zero. */
 typedef struct index_position {
     uint64_t section, done, hash;
 } index_position;
@@ -49,10 +49,8 @@ index_state index_check(const store *s, index_position *at, uint64_t bytes);
 /* Stores the log's current size and times in the index, so that nlv need not compare the log again. */
 void index_confirm(const store *s, const char *path, const log_file *file);
 
-/*
- * Writes the index. `p` contains the fingerprints of the log up to offset `at`. Returns false, without a message, on
- * failure, if *stopping becomes true, or if the store is empty or has dropped records.
- */
+/* Writes the index. `p` contains the fingerprints of the log up to offset `at`. Returns false on failure, if *stopping
+ * becomes true, or if the store is empty or has dropped records. Prints no message. */
 bool index_write(const store *s, const drawing *d, bool inferred, const char *path, const log_file *file, uint64_t at,
                  const prints *p, const atomic_bool *stopping);
 

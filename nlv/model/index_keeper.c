@@ -3,12 +3,11 @@
 #include "model/index_keeper.h"
 
 enum {
-    VERIFIED_AT_ONCE =
-        256 << 20, /* size in bytes; without a window, nlv verifies the checksums only of smaller indexes */
+    VERIFIED_AT_ONCE = 256 << 20,  /* maximum size in bytes of an index whose checksums nlv verifies without a window */
     VERIFIED_EACH_TIME = 16 << 20, /* number of bytes of the index to verify per call */
     VERIFIED_PIECES = 16,          /* number of pieces of the log to verify per call */
-    VERIFY_AFTER_MS = 1000,        /* delay of verification; until then, the disk serves only the first picture */
-    BYTES_MIN_DEFAULT = 64 << 20,  /* minimum size of a text log with an index; nlv reads smaller logs fast enough */
+    VERIFY_AFTER_MS = 1000,        /* delay of verification, so that at first the disk serves only the picture */
+    BYTES_MIN_DEFAULT = 64 << 20,  /* minimum size of a text log with an index; nlv reads smaller logs fast */
     BLOCKS_ARE_DENSER = 8,         /* text has at least 8 times as many bytes as blocks with the same records */
     GROWTH_SHARE = 8,              /* nlv writes the index again after the log has grown by 1/8 */
 };

@@ -25,10 +25,12 @@ bool index_keeper_wants(const index_keeper *k, const source *s);
  */
 bool index_keeper_open(index_keeper *k, const source *s, const drawing *wanted, bool waits, index_found *found);
 
-/* Resets the state. Call it before filling the store again. If `tries` is true, the store may come from an index. */
+/* Resets the state. Call the function before filling the store again. If `tries` is true, the store may come from an
+ * index. */
 void index_keeper_reset(index_keeper *k, bool tries);
 
-/* Makes index_keeper_open return false until the next reset. Call it if the store does not come from an index. */
+/* Makes index_keeper_open return false until the next reset. Call the function if the store does not come from an
+ * index. */
 void index_keeper_pause(index_keeper *k);
 
 bool index_keeper_has_written(const index_keeper *k);
@@ -49,7 +51,7 @@ index_verdict index_keeper_verify(index_keeper *k, const store *s, const source 
 /* Removes the index file of a log, and resets the state. */
 void index_keeper_discard(index_keeper *k, source *log);
 
-/* Writes the index if the log has grown enough since the last time. */
+/* Writes the index if the log has grown enough since the last index. */
 void index_keeper_write(index_keeper *k, const store *s, const drawing *d, bool is_inferred, source *log,
                         const atomic_bool *stopping);
 

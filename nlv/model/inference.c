@@ -123,9 +123,9 @@ static char *first_text(const inference *f)
 /* ---- samples ---- */
 
 typedef struct sampling {
-    trace *trace; /* NULL: only times are needed */
+    trace *trace; /* NULL: sample only times */
     const drawing *extra;
-    guint log;      /* index of the log that is sampled now */
+    guint log;      /* index of the current log */
     GArray *starts; /* uint64_t, for each log: first_field of its first record in the trace */
     time_range range;
 } sampling;
@@ -140,7 +140,7 @@ static bool is_quiet(const drawing *extra, const nl_record *record)
     return false;
 }
 
-/* Adds a record to the trace. The records of each log are added one after another. */
+/* Adds a record to the trace. Adds all records of a log before the records of the next log. */
 static void add_to_trace(sampling *s, const nl_record *record)
 {
     trace_add(s->trace, record);
@@ -220,14 +220,14 @@ static bool sampled_key(const trace *t, const drawing_lifeline *l, const trace_r
 }
 
 /*
- * Returns whether the IDs of a lifeline begin again in another log, as in the logs of two runs of a program. In this
- * case, most requests that occur in several logs begin with the same event of the same program in these logs. Logs of a
- * client and a server also have equal IDs, but begin with different events.
+ * Returns whether the IDs of a lifeline begin again in another log, as in the logs of two runs of a program. The
+ * criterion is that most requests that occur in several logs begin with the same event of the same program in these
+ * logs. Logs of a client and a server also have equal IDs, but begin with different events.
  */
 static bool repeats_ids(const sampling *s, const drawing_lifeline *l)
 {
     enum { REPEATED_MIN = 2 };
-    key_map first = {0}, seen = {0}; /* first: 1 plus the first record of each ID; seen: 1 for each ID in each log */
+    key_map first = {0}, seen = {0}; /* first: maps an ID to 1 plus its first record; seen: maps an ID and a log to 1 */
     size_t shared = 0, repeated = 0;
     for (size_t i = 0; i < trace_count(s->trace); i++) {
         const trace_record *record = trace_get(s->trace, i), *other;
@@ -251,7 +251,7 @@ static bool repeats_ids(const sampling *s, const drawing_lifeline *l)
     return repeated >= REPEATED_MIN && 2 * repeated > shared;
 }
 
-/* Gives each log its own color in the lifelines whose IDs begin again in another log. */
+/* In the lifelines whose IDs begin again in another log, gives each log a different color. */
 static void color_by_log(const sampling *s, drawing *d)
 {
     for (guint i = 0; s->starts->len > 1 && i < d->lifelines->len; i++) {

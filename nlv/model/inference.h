@@ -1,5 +1,5 @@
 /*
- * Provides the drawing: the supplied drawing, or a drawing that the module infers from samples of the logs, plus
+ * Provides the drawing: the supplied drawing, or a drawing that the module infers from samples of the logs. Adds the
  * additional loadlines. The module owns these drawings, and stores the size of the logs at the last inference. The
  * loader calls this module.
  */
@@ -11,7 +11,7 @@
 
 typedef struct inference inference;
 
-/* Returns an inference. Copies `given`, the supplied drawing. If `given` is NULL, the module infers the drawing. */
+/* Returns an inference. Copies `given`, the supplied drawing, or NULL to infer the drawing. */
 inference *inference_new(const drawing *given);
 void inference_free(inference *f);
 
@@ -35,7 +35,7 @@ drawing *inference_first_drawing(const inference *f);
  */
 void inference_settle(inference *f, uint64_t bytes);
 
-/* Discards the results of earlier samples. Call it before the logs are read again. */
+/* Discards the results of earlier samples. Call the function before the loader reads the logs again. */
 void inference_restart(inference *f);
 
 typedef struct time_range {
@@ -44,7 +44,7 @@ typedef struct time_range {
 } time_range;
 
 /*
- * Samples the logs (source *) if they have grown enough since the last time. Returns whether it took samples. If so,
+ * Returns false if the logs (source *) have not grown enough since the latest samples. Otherwise, takes samples, and
  * sets *range to the times of the samples, and *d to the inferred drawing, or to NULL if the drawing has not changed.
  * The caller frees *d.
  */

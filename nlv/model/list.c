@@ -7,10 +7,10 @@
 #include <string.h>
 
 enum {
-    SNAP = 8, /* list_find_extremes rounds the ends of a range to nodes or blocks only if the range has at least this
-                 number of them */
-    OF_A_COLUMN = 4, /* list_grain rounds the ends of a column to nodes or blocks only if the column has at least this
-                        number of them */
+    SNAP = 8, /* list_find_extremes rounds the ends of a range to nodes (or blocks) only if the range has at least SNAP
+                 nodes (or blocks) */
+    OF_A_COLUMN = 4, /* list_grain rounds the ends of a column to nodes (or blocks) only if the column has at least
+                        OF_A_COLUMN nodes (or blocks) */
     GROWTH = 8,      /* factor by which a list's first block grows, from LIST_NODE to LIST_BLOCK entries */
 };
 
@@ -150,7 +150,7 @@ static void join_node(list_node *to, const list_node *from)
     }
 }
 
-/* If a block is in a mapped index, replaces it with a copy, which the module can change. */
+/* If a block is in a mapped index, replaces the block with a copy, which the module can change. */
 static void own_block(list_block *b)
 {
     if (!b->borrowed)
@@ -241,7 +241,7 @@ size_t list_find(const list *l, uint32_t record, size_t from)
     size_t blocks = block_count(l), block = from / LIST_BLOCK;
     if (from >= l->count)
         return l->count;
-    /* the entry is usually near, so search with steps that double, and then bisect */
+    /* the entry is usually near `from`, so search with doubling steps, and then bisect */
     size_t step = 1, high = block + 1;
     while (high < blocks && l->first[high] < record) {
         block = high;
@@ -253,7 +253,7 @@ size_t list_find(const list *l, uint32_t record, size_t from)
     size_t size = MIN(l->count - block * LIST_BLOCK, LIST_BLOCK);
     size_t low = block == from / LIST_BLOCK ? from % LIST_BLOCK : 0;
     const uint32_t *records = l->blocks[block].records;
-    /* the last node that begins before record; nodes are adjacent in memory */
+    /* the last node that begins before `record` */
     size_t node = lower_node(&l->blocks[block], low / LIST_NODE + 1, nodes_of(size), record) - 1;
     low = MAX(low, node * LIST_NODE);
     return block * LIST_BLOCK + lower_bound(records, low, MIN(size, (node + 1) * LIST_NODE), record);
@@ -281,7 +281,7 @@ size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain)
         low = lower_node(&l->blocks[last], low, nodes_of(size), record);
         found = last * LIST_BLOCK + (low > 0 ? low - 1 : 0) * LIST_NODE;
     }
-    /* in a short range, rounding to a node would change the place too much */
+    /* in a short range, do not round, because rounding would change the place too much */
     return found >= from + grain ? found : list_find(l, record, from);
 }
 

@@ -1,8 +1,8 @@
 /*
  * A list contains records of one kind in order of time: the ends of segments of one kind, the values of one loadline on
  * one host, or points of one kind. A list has levels of detail: one node for every 64 entries, and another node for
- * every 4,096 entries. A node contains the minimum and maximum measure (a duration or a value), their places, and the
- * prevailing color. To draw a pixel that represents a million entries, nlv reads a few nodes and no entries.
+ * every 4,096 entries. A node contains the minimum and maximum measure (a duration or a value), the places of both, and
+ * the prevailing color. To draw a pixel that represents a million entries, nlv reads a few nodes and no entries.
  *
  * An entry takes 4 bytes, or 8 bytes if the list keeps values. The levels add half a byte per entry. The list has no
  * locks; the owner of the store locks it.
@@ -18,7 +18,7 @@
 enum { LIST_NODE = 64, LIST_BLOCK = 4096, LIST_NODES = LIST_BLOCK / LIST_NODE };
 
 /* Special colors of nodes. The other colors are numbers of names (names.h). */
-enum { LIST_COLOR_MIXED = 0xfffc /* no color prevails */, LIST_COLOR_UNKNOWN = 0xfffd /* not determined yet */ };
+enum { LIST_COLOR_MIXED = 0xfffc /* no color prevails */, LIST_COLOR_UNKNOWN = 0xfffd /* not computed yet */ };
 
 /* A summary of several entries. Places are relative to the start of the block. */
 typedef struct list_node {
@@ -41,9 +41,9 @@ typedef struct list {
     list_node *tops; /* one node per block */
     uint32_t *first; /* the first record of each block, adjacent for searching */
     size_t count;    /* number of entries, including the dropped entries */
-    size_t start;    /* the first entry that was not dropped */
+    size_t start;    /* index of the first entry that list_drop has not dropped */
     size_t capacity; /* capacity of blocks */
-    size_t colored;  /* number of entries at the start whose nodes have colors */
+    size_t colored;  /* number of entries, from the first, whose nodes have colors */
     bool has_values; /* the list keeps the measures */
     float max;       /* maximum measure (list_max) */
 } list;
@@ -81,10 +81,8 @@ static inline float list_value(const list *l, size_t i)
  */
 size_t list_find(const list *l, uint32_t record, size_t from);
 
-/*
- * Returns the precision, in entries, with which to find the bounds of a picture's columns: 1, LIST_NODE or LIST_BLOCK.
- * The precision is at most a quarter of a column's entries, or 1.
- */
+/* Returns the precision, in entries, with which to find the bounds of a picture's columns: LIST_NODE or LIST_BLOCK if
+ * this is at most a quarter of a column's entries, otherwise 1. */
 size_t list_grain(size_t entries, size_t columns);
 
 /* Like list_find, but the returned index may be up to `grain` entries too small. */

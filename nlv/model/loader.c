@@ -29,16 +29,16 @@ struct loader {
     full_store *full;
     request_reading *requests;
     request_reading *selecting; /* finds the requests that the filter selects */
-    bool is_selecting;          /* not all selected records are shown yet */
+    bool is_selecting;          /* the store does not yet have all selected records */
     bool selects_requests;      /* the filter selects requests; otherwise, it selects records */
     bool lacks_requests;        /* the logs have no requests, as far as nlv has read them without a filter */
     bool is_outdated;           /* the store still has the records of the previous filter */
     request_reading *finding;   /* finds the requests of model_find_requests */
-    bool is_finding;            /* not all logs have been searched yet */
+    bool is_finding;            /* the search has not reached the ends of all logs */
     request_reading *comparing; /* reads the requests of a side of model_compare */
-    compare_query *query;       /* NULL: there is nothing to compare */
+    compare_query *query;       /* NULL: no comparison is running */
     comparison *comparison;     /* the comparison of `query` */
-    unsigned side;              /* the side that is read now */
+    unsigned side;              /* the side that `comparing` reads */
     bool restarts_comparison;   /* the times of records or the drawing have changed during the comparison */
     GPtrArray *side_sources;    /* the logs of this side */
     model_options options;
@@ -196,7 +196,7 @@ static void begin_selecting(loader *l)
     l->selects_requests = l->is_selecting && (f->direct == NULL || !l->lacks_requests);
     request_reading_select(l->selecting, f != NULL ? f->requests : NULL);
     request_reading_list(l->requests, f != NULL ? f->requests : NULL);
-    if (l->is_live) /* the new list may never be complete */
+    if (l->is_live) /* keep the old list, because the new list of a live source may never be complete */
         request_reading_restart(l->requests);
 }
 
@@ -231,7 +231,7 @@ static size_t memory_besides_store(const loader *l)
     return sum;
 }
 
-/* Frees the bytes that dropped records occupy in spills. */
+/* Frees the disk space of dropped records in spills. */
 static void forget_bytes(loader *l)
 {
     const store *s = model_own_store(l->model);
@@ -243,7 +243,8 @@ static void forget_bytes(loader *l)
     log_file_forget(g_ptr_array_index(model_files(l->model), file), first_left);
 }
 
-/* If the memory limit is exceeded, drops the full store and then the oldest records. The caller holds the lock. */
+/* If the loader uses more memory than the limit, drops the full store and then the oldest records. The caller holds the
+ * lock. */
 static void keep_within_memory(loader *l)
 {
     store *s = model_own_store(l->model);
@@ -360,7 +361,7 @@ static void scan_source(loader *l, source *s)
     }
 }
 
-/* Adds the records that `take` extracts: those of a feed, or of a last line that does not end with a newline. */
+/* Adds the records that `take` extracts from a feed, or from a last line that does not end with a newline. */
 static void take_directly(loader *l, source *s, void (*take)(source *s, batch *rows, extractor *x))
 {
     extractor *x = new_extractor(l, s);
@@ -429,7 +430,7 @@ static bool is_empty_file(const source *s)
            status.st_size == 0;
 }
 
-/* Returns whether the log's last line has no end yet. Lines that were appended after the last reading do not count. */
+/* Returns whether the log's last line had no newline at the latest reading. Ignores lines that were appended later. */
 static bool has_incomplete_line(source *s)
 {
     const log_file *f = source_file(s);
@@ -447,7 +448,7 @@ static void check_records(loader *l)
     g_ptr_array_free(found, TRUE);
 }
 
-/* Reports anomalies of the logs after they have been read for the first time. */
+/* Reports anomalies of the logs after the first complete reading. */
 static void check_logs(loader *l)
 {
     if (l->is_checked || l->sources->len == 0 || has_filter(l))
@@ -547,7 +548,7 @@ static void take_over_filter(loader *l, char *former)
     begin_selecting(l);
     l->is_outdated = l->selects_requests && full_store_get(l->full) != NULL;
     if (l->is_outdated)
-        full_store_skip(l->full, l->sources); /* nlv changes the picture later, when the requests have been selected */
+        full_store_skip(l->full, l->sources); /* keep the picture until the requests have been selected */
     else if (l->selects_requests || !show_from_full(l, NULL))
         read_for_filter(l);
     inference_settle(l->inference, 0);
@@ -569,9 +570,9 @@ static void extract_selected(void *user, const nl_record *record)
 }
 
 /*
- * Adds the rows of selected records that the store does not have. The search does not find late records in the store.
- * Late records come only from the current call of add_selected, which passes each record only once, so no record is
- * added twice.
+ * Adds the rows of selected records that the store does not have. The search does not find the late records in the
+ * store. However, the function adds no late record twice, because late records come only from the current call of
+ * add_selected, which passes each record once.
  */
 static void take_new_rows(loader *l, batch *rows)
 {
@@ -588,7 +589,7 @@ static void take_new_rows(loader *l, batch *rows)
     take_rows(l, rows);
 }
 
-/* Adds the records at places to the store, unless the store has them. */
+/* Adds the records at `places` that the store does not have. */
 static void add_selected(loader *l, const GArray *places)
 {
     enum { ROWS_AT_ONCE = 1 << 13 };
@@ -622,8 +623,8 @@ static void add_selected(loader *l, const GArray *places)
     g_free(x);
 }
 
-/* Shows the records that the filter has selected since the last call. `is_complete` is true if the filter has been
- * applied to all records that the loader has read. */
+/* Shows the records that the filter has selected since the last call. `is_complete` is true if the filter has processed
+ * all records that the loader has read. */
 static void show_selected(loader *l, bool is_complete)
 {
     GArray *places = request_reading_take_selected(l->selecting);
@@ -726,7 +727,7 @@ static void begin_comparison(loader *l)
     begin_side(l, 0);
 }
 
-/* Begins to compare the sides of a query, and takes ownership of the query. */
+/* Begins the comparison of a query, and takes ownership of the query. */
 static void take_over_query(loader *l, compare_query *query)
 {
     compare_query_free(l->query);
@@ -876,7 +877,7 @@ static void try_index(loader *l)
 static bool verify_index(loader *l)
 {
     source *s = index_keeper_is_verifying(l->keeper) ? indexed_source(l) : NULL;
-    if (s == NULL) /* verification waits while a filter is active */
+    if (s == NULL) /* do not verify the index while a filter is active */
         return false;
     index_verdict verdict = index_keeper_verify(l->keeper, model_own_store(l->model), s, l->is_started);
     if (verdict == INDEX_KEEPER_DONE || verdict == INDEX_KEEPER_MORE)
@@ -930,7 +931,7 @@ static bool read_on(loader *l, bool *ended)
     take_over_requests(l, false);
     try_index(l);
     source_state *states = g_new0(source_state, l->sources->len + 1);
-    /* First look at every source, because all of them determine the drawing. */
+    /* first look at every source, because the drawing depends on all of them */
     for (guint i = 0; i < l->sources->len && !l->stopping; i++) {
         source *s = g_ptr_array_index(l->sources, i);
         states[i] = source_look(s);
@@ -952,7 +953,8 @@ static bool read_on(loader *l, bool *ended)
     return any;
 }
 
-/* Inserts late records and completes colors. Call it when there is nothing to read for the moment. */
+/* Inserts late records and completes colors. Call the function when the sources have no further bytes for the
+ * moment. */
 static void settle(loader *l)
 {
     model *m = l->model;
@@ -961,10 +963,10 @@ static void settle(loader *l)
     model_lock(m);
     store_settle(model_own_store(m));
     model_unlock(m);
-    store_color_objects(model_own_store(m)); /* takes long, so the model is not locked and drawing may continue */
+    store_color_objects(model_own_store(m)); /* takes long, so do not lock the model, and let drawing continue */
     model_lock(m);
     model_add_found_points(m);
-    /* Keep the colors of names that were read in another order before a filter was set. */
+    /* names keep the colors that they had before a filter was set, although the filter changes the order of reading */
     bool is_first = !index_keeper_has_written(l->keeper) && !has_filter(l) && full_store_get(l->full) == NULL;
     model_assign_colors(m, is_first ? COLORS_ANEW : COLORS_MORE, false);
     char *missing = l->has_told_missing ? NULL : model_missing(m);
@@ -984,7 +986,7 @@ static void load_sources(loader *l)
         if (!any && !ended)
             g_usleep(1000);
         while (ended && verify_index(l))
-            ended = index_keeper_is_verifying(l->keeper); /* false if the index is invalid: read the log again */
+            ended = index_keeper_is_verifying(l->keeper); /* false: the index is invalid; read the log again */
         ended = ended && !take_over_requests(l, true) && !select_some(l);
     }
     settle(l);

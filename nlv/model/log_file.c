@@ -21,7 +21,7 @@ enum {
     PIECE_SIZE = 1 << 20,
     SAMPLE_PIECE_SIZE = 64 << 10,
     TEXT_RECORD_SIZE = 128,   /* typical size of a line in bytes */
-    SAMPLE_EXPANSION_MAX = 8, /* maximum bytes of a sample in memory per requested byte */
+    SAMPLE_EXPANSION_MAX = 8, /* maximum size of a sample in memory, divided by the requested number of bytes */
     OPEN_BLOCKS = 16, /* maximum number of open blocks; in a collector's log, the blocks of many producers alternate */
     OPEN_BLOCK_SIZE_MAX = 1 << 20, /* maximum size in bytes of a block that stays open */
 };
@@ -143,7 +143,7 @@ void log_file_complete(log_file *f)
 void log_file_forget(log_file *f, uint64_t position)
 {
     uint64_t offset = position;
-    if (!f->is_spill) /* do not free the bytes of a log, because nlv may read it again for another filter */
+    if (!f->is_spill) /* do not free the blocks of a log, because nlv may read the log again for another filter */
         return;
     if (f->format == NL_FORMAT_NLB) {
         while (f->first_block < f->blocks->len) {
@@ -168,7 +168,7 @@ uint64_t log_file_size(const log_file *f)
     return fstat(f->fd, &status) == 0 && status.st_size > 0 ? (uint64_t)status.st_size : 0;
 }
 
-/* Returns a decoder for bytes that were read before. The decoder reports nothing. */
+/* Returns a decoder for bytes that nlv has read before. This decoder reports no problems again. */
 static nl_decoder *log_file_decoder(const log_file *f)
 {
     return nl_decoder_new(&(nl_decoder_options){.format = f->format == NL_FORMAT_NLB ? NL_FORMAT_UNKNOWN : f->format,
@@ -250,7 +250,7 @@ bool log_block_decode(const log_block *b, const log_file *f, nl_decoder **decode
     bool good = nl_decoder_get_stats(*decoder)->malformed == malformed && i >= (uint64_t)b->skip + b->count;
     if (good && nl_decoder_next(*decoder, &record) == NL_AGAIN)
         return true;
-    nl_decoder_free(*decoder); /* the decoder was finished, or is at damaged bytes */
+    nl_decoder_free(*decoder); /* the decoder is at the end or at damaged bytes */
     *decoder = NULL;
     return good;
 }
@@ -358,7 +358,7 @@ static bool log_file_decode(const log_file *f, const char *data, size_t size, si
         count++;
     }
     if (count == 0) {
-        nl_decoder_finish(decoder); /* the last line may have no newline */
+        nl_decoder_finish(decoder); /* finds a last line without a newline */
         while (count < max && nl_decoder_next(decoder, &record) == NL_OK) {
             take(user, record);
             count++;

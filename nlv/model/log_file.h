@@ -23,9 +23,9 @@
 /* A block of the binary format, or a part of text between blocks. */
 typedef struct log_block {
     uint64_t offset; /* offset in the file */
-    uint64_t first;  /* position of the first record that was not skipped */
+    uint64_t first;  /* position of the first record after the skipped records */
     uint32_t size;   /* bytes */
-    uint32_t skip;   /* number of records at the block's start that were read before, from another block */
+    uint32_t skip;   /* number of records to skip at the block's start, because another block contains them */
     uint32_t count;  /* number of the remaining records */
 } log_block;
 
@@ -38,10 +38,10 @@ typedef struct log_file {
     const char *log; /* name of the log, different for each log; the source owns it; NULL until the file is numbered */
     bool is_spill;
     uint64_t size;      /* size of a spill in bytes */
-    uint64_t forgotten; /* number of bytes at the start of a spill that were freed */
-    uint64_t scanned;   /* number of bytes at the start whose records are in the store */
+    uint64_t forgotten; /* number of freed bytes at the start of a spill */
+    uint64_t scanned;   /* number of bytes at the start of the file whose records are in the store */
     GArray *blocks;     /* log_block, in order of offset */
-    guint first_block;  /* index of the first block that was not dropped */
+    guint first_block;  /* index of the first block that log_file_forget has not dropped */
     struct log_file_open_block *open_blocks;
     uint64_t uses; /* number of uses of open blocks so far */
 } log_file;
@@ -85,10 +85,8 @@ typedef void log_file_take(void *user, const nl_record *record);
 
 typedef void log_block_take(void *user, const nl_record *record, uint64_t position);
 
-/*
- * Decodes a block from its bytes, and calls take for the records that were not read before. *decoder must be NULL in
- * the first call; the caller keeps it for further blocks, and then frees it. Returns false if the block is damaged.
- */
+/* Decodes a block from its bytes, and calls `take` for the records after the skipped records. *decoder must be NULL in
+ * the first call; the caller keeps it for further blocks, and then frees it. Returns false if the block is damaged. */
 bool log_block_decode(const log_block *b, const log_file *f, nl_decoder **decoder, const char *bytes,
                       log_block_take *take, void *user);
 

@@ -27,7 +27,7 @@ struct model {
     size_t log_count;
     GPtrArray *files;              /* log_file of the sources, by number */
     request_list *requests;        /* NULL: not read yet */
-    GPtrArray *notices;            /* char *: notices that have not been taken yet */
+    GPtrArray *notices;            /* char *: notices that model_take_notices has not returned yet */
     GHashTable *told;              /* the texts of all notices */
     filters *filter, *next_filter; /* NULL: no filter */
     drawing *next_drawing, *next_extra;
@@ -42,7 +42,7 @@ struct model {
     const correction *clocks;   /* NULL: times are as they were logged */
     GPtrArray *corrections;     /* all corrections so far; a running search may still use an earlier correction */
     const time_zones *zones;    /* NULL: no record is in another time zone */
-    time_range expected;        /* the range of times of records that have not been read yet */
+    time_range expected;        /* the expected range of times of the unread records */
     atomic_size_t memory_max;
     atomic_bool is_limit_silent, is_full;
     atomic_uint generation;

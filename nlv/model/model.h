@@ -5,8 +5,8 @@
  *
  * model_load reads the logs to their ends in the calling thread. model_start starts a thread that reads and follows
  * growing logs until the model is freed. After either call, call the other functions between model_lock and
- * model_unlock, with two exceptions. Functions with the remark "Locks" lock the model themselves; call them while the
- * caller has not locked it. Functions with the remark "Needs no lock" may be called with or without the lock.
+ * model_unlock, with two exceptions. Functions with the remark "Locks" lock the model themselves, so call them without
+ * the lock. Call functions with the remark "Needs no lock" with or without the lock.
  */
 #ifndef NLV_MODEL_H
 #define NLV_MODEL_H
@@ -22,7 +22,7 @@
 typedef struct model model;
 typedef struct request_lines request_lines; /* request_lines.h */
 
-/* Returns a model without logs. Takes ownership of d, the drawing. If `d` is NULL, the loader infers the drawing. */
+/* Returns a model without logs. Takes ownership of the drawing `d`. If `d` is NULL, the loader infers the drawing. */
 model *model_new(drawing *d, program_reading *reading);
 void model_free(model *m);
 
@@ -30,21 +30,19 @@ void model_free(model *m);
 model *model_of_store(store *s, drawing *d, program_reading *reading);
 
 typedef struct model_options {
-    size_t
-        memory_max; /* maximum bytes for records; 0: half of the machine's memory, but at most 1 GiB for live sources */
-    bool no_index;  /* neither read nor write an index */
-    bool reads_requests; /* model_load also reads the requests (model_requests); model_start always does */
+    size_t memory_max;   /* maximum memory for records in bytes; 0: half of the machine's memory, at most 1 GiB for live
+                            sources */
+    bool no_index;       /* neither read nor write an index */
+    bool reads_requests; /* model_load also reads the requests (model_requests), as model_start always does */
     bool fix_clocks;     /* correct the clocks (model_correct_clocks) */
     uint64_t index_size; /* size in bytes of the smallest text log for which nlv writes an index; 0: the default */
 } model_options;
 
-/* Sets the options. Call it before adding the first log. */
+/* Sets the options. Call the function before adding the first log. */
 void model_set_options(model *m, model_options options);
 
-/*
- * Adds a log. The model may already be started. If `follow` is true, continues to read the log as it grows. Returns
- * false after printing the reason on standard error. Locks.
- */
+/* Adds a log, also after model_start. If `follow` is true, continues to read the log as it grows. On failure, prints
+ * the reason on standard error and returns false. Locks. */
 bool model_add_source(model *m, const char *url, bool follow);
 
 /* Adds the records of a feed as a log called `name`. Takes ownership of the caller's reference. Locks. */
@@ -58,8 +56,8 @@ typedef struct request_match {
 
 /*
  * Starts to find the requests that match a filter, and takes ownership of the filter. The loader's thread finds the
- * requests, after model_start. If `filter` is NULL, ends the search and forgets the requests that were found. The
- * search ignores records that arrive after its end. Locks.
+ * requests, after model_start. If `filter` is NULL, ends the search and forgets its results. The search ignores records
+ * that arrive after its end. Locks.
  */
 void model_find_requests(model *m, request_filter *filter);
 
@@ -95,13 +93,13 @@ void model_unlock(model *m);
  */
 char *model_take_notice(model *m);
 
-/* Returns a number that changes whenever the picture must be drawn again. Needs no lock. */
+/* Returns a number that changes whenever nlv must draw the picture again. Needs no lock. */
 unsigned model_generation(const model *m);
 
-/* Returns the share of the logs that has been read, 0 to 1. Needs no lock. */
+/* Returns the share of the logs that the loader has read, 0 to 1. Needs no lock. */
 double model_progress(const model *m);
 
-/* Returns whether every record that was read is at its final index in the store. Needs no lock. */
+/* Returns whether every record in the store is at its final index. Needs no lock. */
 bool model_is_settled(const model *m);
 
 /* Returns whether the thread of model_start has read all logs to their present ends at least once. Needs no lock. */
@@ -114,10 +112,8 @@ request_lines *model_request_lines(const model *m);
 /* Returns a lifeline of the drawing, or drawing_threads if the index is REQUEST_NO_LIFELINE or too large. */
 const drawing_lifeline *model_lifeline(const model *m, size_t lifeline);
 
-/*
- * Returns the requests of all records, including records that a filter hides. Returns NULL if the requests have not
- * been read yet.
- */
+/* Returns the requests of all records, including records that a filter hides. Returns NULL if nlv has not read the
+ * requests yet. */
 const request_list *model_requests(const model *m);
 
 /*
@@ -134,16 +130,13 @@ size_t model_count(const model *m);
  */
 char *model_missing(const model *m);
 
-/*
- * Sets *from_ns and *to_ns to the times of the first and the last record. Includes records that have not been read yet,
- * if their times are known from samples. Returns false if there are no records.
- */
+/* Sets *from_ns and *to_ns to the times of the first and the last record. Includes unread records whose times are known
+ * from samples. Returns false if there are no records. */
 bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns);
 
 /* Returns the names of the logs, separated by commas. */
 const char *model_name(const model *m);
 
-/* Returns the number of logs that were added. */
 size_t model_log_count(const model *m);
 
 /*
@@ -154,7 +147,7 @@ size_t model_log_count(const model *m);
 size_t model_color_count(const model *m);
 const char *model_color_text(const model *m, size_t i); /* "" for records without such a field */
 
-/* Returns whether a host has a color of its own in the picture. Otherwise, model_host_color returns 0. */
+/* Returns whether a host has a separate color in the picture. Otherwise, model_host_color returns 0. */
 bool model_has_host_color(const model *m, uint16_t host);
 
 /*
@@ -166,8 +159,8 @@ unsigned model_object_color(const model *m, size_t lifeline, uint32_t object);
 unsigned model_name_color(const model *m, size_t lifeline, uint16_t name);
 
 /*
- * The following functions store a request, which the loader carries out later. Until the loader has done so, nlv shows
- * the previous store.
+ * The following functions store a request, which the loader carries out later. Until then, nlv shows the previous
+ * store.
  *
  * model_set_filters sets a filter of two expressions (filters.h): `selects` selects requests, and `shows` selects some
  * of their records. NULL selects everything. Returns false and sets the error if an expression is invalid.
@@ -191,17 +184,15 @@ bool model_has_right_clocks(const model *m);
 /* Returns whether the model corrects the times of records from other time zones (time_zones.h). */
 bool model_has_right_zones(const model *m);
 
-/* Changes the drawing to d, and takes ownership of it. If `d` is NULL, the loader infers the drawing from the logs.
+/* Changes the drawing to `d`, and takes ownership of `d`. If `d` is NULL, the loader infers the drawing from the logs.
  * Locks. */
 void model_set_drawing(model *m, drawing *d);
 
-/* Replaces the additional loadlines and quiet events (inference_set_extra), and takes ownership of extra. Locks. */
+/* Replaces the additional loadlines and quiet events (inference_set_extra). Takes ownership of `extra`. Locks. */
 void model_set_extra(model *m, drawing *extra);
 
-/*
- * Returns the parts of the logs that have been read, as jobs (scan_job) without spec, names and filter. The caller
- * frees the array with g_array_free.
- */
+/* Returns the parts of the logs that the loader has read, as jobs (scan_job) without spec, names and filter. The caller
+ * frees the array with g_array_free. */
 GArray *model_jobs(const model *m);
 
 /*
@@ -210,8 +201,8 @@ GArray *model_jobs(const model *m);
  */
 char *model_describe(const model *m, uint32_t record);
 
-/* Calls `take` with a record as logged, but with a corrected time if clocks are corrected. Returns false if the record
- * is no longer available. */
+/* Calls `take` with a record as logged, but with a corrected time if the model corrects clocks. Returns false if the
+ * record is no longer available. */
 bool model_record(const model *m, uint32_t record, void (*take)(void *user, const nl_record *record), void *user);
 
 /* Like model_record, but for the record at a place (batch.h). */

@@ -38,19 +38,16 @@ typedef struct model_request {
     bool corrects_clocks;
 } model_request;
 
-/* Returns and clears the requests, and sets the new filter. If `clocks` is false, leaves the request to correct clocks.
- * Locks. */
+/* Returns and clears the requests, and sets the new filter. If `clocks` is false, does not clear the request to correct
+ * clocks. Locks. */
 model_request model_take_request(model *m, bool clocks);
 
-/*
- * Returns whether model_find_requests was called since the last call of this function. If so, sets *filter, which is
- * valid until model_find_requests is called and model_take_find returns true again. Locks.
- */
+/* Returns whether model_find_requests was called since the last call of this function. If so, sets *filter, which is
+ * valid until model_take_find returns true again. Locks. */
 bool model_take_find(model *m, const request_filter **filter);
 
-/* Sets the requests that were found. Discards them if model_find_requests was called again. Takes ownership of `found`.
- * Locks.
- */
+/* Sets the result of the search. Discards `found` if model_find_requests was called again. Takes ownership of `found`.
+ * Locks. */
 void model_set_found(model *m, GArray *found);
 void model_set_find_progress(model *m, double share);
 void model_set_requests_progress(model *m, double share);
@@ -59,7 +56,7 @@ void model_set_requests_progress(model *m, double share);
  * query. Locks. */
 compare_query *model_take_compare(model *m);
 
-/* Sets the finished comparison. Discards it if model_compare was called again. Takes ownership of `c`. Locks. */
+/* Sets the finished comparison. Discards `c` if model_compare was called again. Takes ownership of `c`. Locks. */
 void model_set_comparison(model *m, comparison *c);
 
 /* Returns whether a request for a filter, a drawing or additional loadlines is waiting. Needs no lock. */
@@ -68,19 +65,19 @@ bool model_has_request(const model *m);
 const filters *model_current_filters(const model *m); /* NULL: no filter */
 const correction *model_clocks(const model *m);
 
-/* Sets the correction of times, and takes ownership of c. NULL: times are not corrected. Locks. */
+/* Sets the correction of times, or NULL for no correction. Takes ownership of `c`. Locks. */
 void model_set_clocks(model *m, correction *c);
 
 /* Returns the records whose times are in another time zone, or NULL. */
 const time_zones *model_zones(const model *m);
 
-/* Sets the records whose times are in another time zone, and takes ownership of z. Locks. */
+/* Sets the records whose times are in another time zone. Takes ownership of `z`. Locks. */
 void model_set_zones(model *m, time_zones *z);
 
 /* Replaces the list of requests, takes ownership of the new list, and frees the previous list. Locks. */
 void model_set_requests(model *m, request_list *requests);
 
-/* Sets the range of times of records that have not been read yet. Locks. */
+/* Sets the range of times of the unread records. Locks. */
 void model_set_expected(model *m, time_range range);
 
 void model_set_progress(model *m, uint64_t done_bytes, uint64_t all_bytes);
@@ -88,14 +85,14 @@ void model_set_progress(model *m, uint64_t done_bytes, uint64_t all_bytes);
 /* Makes nlv draw the picture again. `is_settled` is true if all records are at their final indices in the store. */
 void model_changed(model *m, bool is_settled);
 
-/* Notes that all logs have been read to their present ends. */
+/* Stores that the loader has read all logs to their current ends. */
 void model_set_read(model *m);
 
 /* Sets the values for model_missing: the memory limit in bytes, whether model_missing ignores dropped records
  * (is_silent), and whether reading has ended because of the limit (is_full). */
 void model_set_limit(model *m, size_t memory_max, bool is_silent, bool is_full);
 
-/* Adds a notice, unless it was added before. Takes ownership of text. Locks. */
+/* Adds a notice, unless the model has had the same notice before. Takes ownership of `text`. Locks. */
 void model_tell(model *m, char *text);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct entry {
 
 struct names {
     pthread_mutex_t lock; /* protects slots and additions */
-    entry *entries;       /* has space for NAMES_MAX entries; the kernel allocates a page when it is first used */
+    entry *entries;       /* has space for NAMES_MAX entries; the kernel allocates a page at its first use */
     atomic_size_t count;
     size_t bytes;    /* total size of the texts */
     uint32_t *slots; /* hash table (open addressing); an element is 1 plus the number of a name; 0: empty */
@@ -65,7 +65,7 @@ static void grow_slots(names *n)
     }
 }
 
-/* Returns the slot that contains a text, or the empty slot for it. */
+/* Returns the slot of a text, or the empty slot in which to store the text. */
 static size_t find_slot(const names *n, uint64_t hash, nl_string text)
 {
     size_t at = hash & (n->slot_count - 1);

@@ -2,7 +2,7 @@
  * Maps names of events, hosts and programs to numbers from 0. A name gets the number NAMES_OTHERS if there are already
  * NAMES_MAX names, or if the total size of the texts would exceed NAMES_BYTES_MAX.
  *
- * Any thread may add and read names. The texts do not move. A name_cache belongs to one thread.
+ * Any thread may add and read names. Texts stay at the same address. A name_cache belongs to one thread.
  */
 #ifndef NLV_NAMES_H
 #define NLV_NAMES_H
@@ -25,7 +25,7 @@ void names_free(names *n);
 /* Returns the number of a name, and adds the name if it is new. Returns NAMES_NONE if `text` has no data. */
 uint16_t names_put(names *n, nl_string text);
 
-/* Returns the number of a name, or NAMES_NONE if the name was not added. */
+/* Returns the number of a name, or NAMES_NONE if the name has no number. */
 uint16_t names_find(names *n, const char *text);
 
 /* Returns the text of a name, with blanks in place of NUL bytes; "" for NAMES_NONE, "(others)" for NAMES_OTHERS. */

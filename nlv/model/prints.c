@@ -41,7 +41,7 @@ void prints_add(prints *p, uint64_t from, uint64_t to, uint64_t hash)
         append(p, to, is_kept ? hash : 0);
 }
 
-/* Returns the fingerprint of the bytes [from, to) of the file, or 0 if they cannot be read. */
+/* Returns the fingerprint of the bytes [from, to) of the file, or 0 if reading fails. */
 static uint64_t hash_in_file(int fd, uint64_t from, uint64_t to, char **bytes, size_t *capacity)
 {
     size_t size = (size_t)(to - from);

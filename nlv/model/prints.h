@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PRINTS_PIECE = 1 << 20 /* size in bytes of a piece that is read only for its fingerprint */ };
+enum { PRINTS_PIECE = 1 << 20 /* size in bytes of a piece that nlv reads only for its fingerprint */ };
 
 typedef struct print {
     uint64_t end, hash; /* end offset, and hash of the bytes since the previous end; 0: unknown */
@@ -31,8 +31,8 @@ static inline uint64_t prints_end(const prints *p)
 /* Returns the fingerprint of a piece; never 0. */
 uint64_t prints_hash(const char *data, size_t size);
 
-/* Adds the bytes [from, to), unless they are covered. If they are few or do not follow the covered bytes, records their
- * fingerprint as unknown. */
+/* Adds the bytes [from, to) with the fingerprint `hash`, unless the fingerprints already cover these bytes. If the
+ * bytes are few or do not follow the covered bytes, stores their fingerprint as unknown. */
 void prints_add(prints *p, uint64_t from, uint64_t to, uint64_t hash);
 
 /* Reads the bytes that have no fingerprints from the file, and adds their fingerprints. Returns false on failure. */

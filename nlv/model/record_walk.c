@@ -11,13 +11,13 @@ enum { PIECE_SIZE = 256 << 10, PIECE_SIZE_MAX = 4 << 20 };
 
 struct record_walk {
     const source *source;
-    guint file;          /* index of the file that is read now */
+    guint file;          /* index of the current file */
     uint64_t at;         /* offset of the next piece in this file */
-    nl_decoder *decoder; /* NULL: no piece is being read */
+    nl_decoder *decoder; /* NULL: no current piece */
     nl_buffer bytes;     /* the current piece: whole lines, or a block */
     uint64_t offset;     /* offset of the piece in its file */
     log_block block;     /* the piece, if the file has blocks */
-    uint32_t taken;      /* number of records taken from the block */
+    uint32_t taken;      /* number of records of the block that the walk has returned */
     uint64_t byte_count; /* see record_walk_bytes */
 };
 
@@ -55,8 +55,8 @@ static bool read_bytes(record_walk *w, const log_file *f, uint64_t offset, size_
     return w->bytes.size == size;
 }
 
-/* Reads whole lines into w->bytes. Appends a newline to a last line without a newline. Returns false if nothing was
- * read. */
+/* Reads whole lines into w->bytes. Appends a newline to a last line without a newline. Returns false if there were no
+ * lines to read. */
 static bool read_lines(record_walk *w, const log_file *f)
 {
     const uint64_t end = end_of_file(w, f);

@@ -9,7 +9,7 @@
 
 typedef struct record_walk record_walk;
 
-/* Returns a walk that begins at the first record that is still available. The source must outlive it. */
+/* Returns a walk that begins at the first record that is still available. The source must outlive the walk. */
 record_walk *record_walk_new(const source *s);
 void record_walk_free(record_walk *w);
 

@@ -9,12 +9,12 @@
 #include "requests/request_reader.h"
 
 enum {
-    KEPT_MAX = 4096,           /* maximum number of requests whose lines are kept */
+    KEPT_MAX = 4096,           /* maximum number of requests whose lines the module keeps */
     LEARNED_MAX = 300,         /* number of requests in the sample */
     LEARNED_STEPS_MAX = 20000, /* the sample ends after this number of records */
     LEARNED_GROUPS = 3,        /* the sample consists of groups of consecutive requests */
     SPAN_LOOKED_MAX = 1 << 16, /* maximum number of records among which the module searches for the records of a span */
-    SPAN_READ_MAX = 4000,      /* maximum number of these records that it reads */
+    SPAN_READ_MAX = 4000,      /* maximum number of these records that the module reads */
 };
 
 /* What the module has learned about the requests of a lifeline, and the graph of the last request. */
@@ -109,7 +109,7 @@ static void reverse(GArray *records)
     }
 }
 
-/* Returns the latest records (uint32_t) of an object, at most REQUEST_LINES_STEPS_MAX + 1, in order of time. */
+/* Returns at most REQUEST_LINES_STEPS_MAX + 1 of the latest records (uint32_t) of an object, in order of time. */
 static GArray *find_steps(const store *s, unsigned layer, uint32_t object)
 {
     GArray *steps = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -150,7 +150,7 @@ typedef struct span_search {
     request_reader *reader;
     uint32_t record;     /* the record that describes or ends the span */
     event_reading outer; /* the event of this record */
-    GArray *steps;       /* uint32_t: the records that were found */
+    GArray *steps;       /* uint32_t: the records of the span, as far as found */
     GArray *events;      /* request_event: the events of these records */
     unsigned read_count;
 } span_search;
@@ -176,8 +176,8 @@ static void end_span(const span_search *f, guint count, bool is_backwards)
         reverse(f->steps);
 }
 
-/* Finds the records in a span that one record describes. If the span begins at this record's time, the other records
- * are later. Otherwise, they are earlier. */
+/* Finds the records in a span that one record describes. If the record has the time of the span's start, the other
+ * records are later. Otherwise, the other records are earlier. */
 static void find_in_whole_span(span_search *f, double duration_ns)
 {
     const store *s = f->s;
@@ -207,7 +207,7 @@ static void find_since_begin(span_search *f)
     int open = 0;
     for (uint32_t i = 1; i < SPAN_LOOKED_MAX && i <= f->record - f->s->first; i++)
         add_if_same(f, f->record - i);
-    for (guint i = 0; i < f->events->len; i++) { /* all names are known now */
+    for (guint i = 0; i < f->events->len; i++) { /* compare names only now, after the reader has numbered all of them */
         open -= request_event_nesting(&g_array_index(f->events, request_event, i), names);
         if (open > 0)
             continue;
@@ -334,7 +334,7 @@ static void learn(const model *m, lookup *l, size_t lifeline)
     const store *s = model_store(m);
     l->learned_count = s->count;
     if (lifeline >= s->spec->lifeline_count)
-        return; /* the events of a thread are in program order */
+        return; /* the requests of threads need no learning, because their events are in program order */
     l->sample = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
     const guint steps_read = each_of_sample(m, l, lifeline, keep_events);
     request_learning_run(l->knowledge, walk_sample, l, request_reader_clocks(l->reader));
@@ -354,7 +354,7 @@ static lookup *find_lookup(const model *m, size_t lifeline)
     }
     lookup *l = &r->lookups[MIN(lifeline, s->spec->lifeline_count)];
     if (l->reader != NULL && !l->is_sample_full && s->count / 2 >= l->learned_count) {
-        clear_lookup(l); /* the log was still being read */
+        clear_lookup(l); /* learn again from the larger log */
         g_hash_table_remove_all(r->drawn);
     }
     if (l->reader == NULL) {
@@ -537,7 +537,7 @@ uint64_t request_lines_edge_kind(const request_graph *g, const request_step *ste
 {
     const uint64_t from = step->from != REQUEST_NONE ? request_event_kind(&g->events[step->from]) : 0,
                    to = step->to != REQUEST_NONE ? request_event_kind(&g->events[step->to]) : 0;
-    /* Numbers of spans have no bit 63, because there are fewer than 2^31 programs. */
+    /* bit 63 is unused in the numbers of spans, because there are fewer than 2^31 programs */
     return (from * UINT64_C(0x9e3779b97f4a7c15) + to) | UINT64_C(1) << 63;
 }
 

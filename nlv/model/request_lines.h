@@ -8,9 +8,9 @@
  * the lifeline's requests which events cause which other events. If the sample was small, the module learns again when
  * the log has twice as many records. The model owns a request_lines and locks it.
  *
- * A request is identified by its lifeline and one of its records. If the record belongs to no object of the lifeline,
- * the request consists of the outermost span that the record describes or ends, and of the spans in it. The same is
- * true if the lifeline is REQUEST_NO_LIFELINE (request_list.h).
+ * Callers identify a request by its lifeline and one of its records. If the record belongs to no object of the
+ * lifeline, or if the lifeline is REQUEST_NO_LIFELINE (request_list.h), the request consists of the outermost span that
+ * the record describes or ends, and of the spans in this span.
  */
 #ifndef NLV_REQUEST_LINES_H
 #define NLV_REQUEST_LINES_H
@@ -40,7 +40,8 @@ typedef struct request_drawn {
 request_lines *request_lines_new(void);
 void request_lines_free(request_lines *r); /* NULL is allowed */
 
-/* Drops the lines and samples that the module keeps. Call it when the numbers of records or the drawing change. */
+/* Drops the lines and samples that the module keeps. Call the function when the numbers of records or the drawing
+ * change. */
 void request_lines_forget(request_lines *r);
 
 /* Returns a request of a lifeline. The result is valid until the next call of a function of this module. */
@@ -53,8 +54,8 @@ struct request_reader;
 
 /*
  * Returns the records (uint32_t) of the request of a record, by time, or NULL if there are more than
- * REQUEST_LINES_STEPS_MAX. If several logs have the first event of the object, the logs have equal IDs, and
- * each log has its own request. The caller frees the array with g_array_free.
+ * REQUEST_LINES_STEPS_MAX. If several logs have the first event of the object, the logs use equal IDs for different
+ * requests, so the result contains only the request of the record's log. The caller frees the array with g_array_free.
  */
 GArray *request_lines_steps(const model *m, size_t lifeline, uint32_t record);
 

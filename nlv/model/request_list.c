@@ -146,7 +146,7 @@ static bool *names_that_contain(const request_list *l, const char *folded)
     return found;
 }
 
-/* A choice whose text is prepared for comparisons. */
+/* A choice, with data derived from its text for fast comparisons. */
 typedef struct chooser {
     const request_choice *choice;
     bool has_text;
@@ -241,7 +241,7 @@ static int by_key(const void *a, const void *b)
     return comes_first(b, a) - comes_first(a, b);
 }
 
-/* Restores the heap after the element at index `at` was replaced. The first element of the heap is the last in the
+/* Restores the heap after a change of the element at index `at`. The first element of the heap is the last in the
  * order. */
 static void sink(sorted_request *heap, size_t count, size_t at)
 {
@@ -256,8 +256,8 @@ static void sink(sorted_request *heap, size_t count, size_t at)
     }
 }
 
-/* Adds a request to `heap` if it is one of the first `max` requests in the order. The array is a heap as soon as it is
- * full. */
+/* Adds a request to `heap` if the request is among the first `max` requests in the order. The array becomes a heap when
+ * it is full. */
 static void keep_first(sorted_request *heap, size_t *count, size_t max, const sorted_request *request)
 {
     if (*count < max) {

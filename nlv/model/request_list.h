@@ -2,10 +2,10 @@
  * The list of the logs' requests: a summary of each request, and the counts of requests by start and duration
  * (heat_map.h).
  *
- * request_reading.c appends each request when it is over. The request table, the heat map and the selection of requests
- * read the list. The list has a maximum number of requests: when it is full, it drops the faster half of the
- * requests without errors. The heat map still counts the dropped requests. The list owns its names. The model's lock
- * protects the list.
+ * request_reading.c appends each request after its end. The request table, the heat map and the selection of requests
+ * read the list. The list has a maximum number of requests: when it is full, it drops the faster half of the requests
+ * without errors. The heat map still counts the dropped requests. The list owns its names. The model's lock protects
+ * the list.
  */
 #ifndef NLV_REQUEST_LIST_H
 #define NLV_REQUEST_LIST_H
@@ -30,15 +30,12 @@ enum {
 
 typedef struct request_summary {
     int64_t start_ns, duration_ns;
-    /*
-     * The time and the place (batch.h) of the request's latest record that the drawing shows as a step. Without a
-     * lifeline, these are the time and the place of the latest record.
-     */
+    /* The time and the place (batch.h) of the request's latest record that the drawing shows as a step. Without a
+     * lifeline, the members are the time and the place of the latest record. */
     int64_t step_ns;
     uint64_t step_place;
     uint32_t name_hash; /* hash of the values of its ID fields (request_name_hash) */
-    uint16_t slowest; /* number of a name in request_list.names: the span or edge with the largest share of the critical
-                         path */
+    uint16_t slowest; /* number of a name in request_list.names: the span or edge with the largest share of the path */
     uint16_t host_count;
     uint8_t share;    /* share of this span or edge on the critical path, in percent */
     uint8_t position; /* start of the longest part of this span or edge, in percent of the request's duration */
@@ -90,10 +87,8 @@ uint32_t request_name_hash(const char *name);
 /* Returns the reasons of request_summary.errors as text, or "". */
 const char *request_errors_text(uint8_t errors);
 
-/*
- * Returns the errors (request_summary.errors) of those requests of a lifeline whose step is at a place in `places`
- * (uint64_t, sorted). Sets *is_listed to whether the list has such a request.
- */
+/* Returns the errors (request_summary.errors) of those requests of a lifeline whose step is at a place in `places`
+ * (uint64_t, sorted). Sets *is_listed to whether the list has a request with a step at these places. */
 uint8_t request_list_find_errors(const request_list *l, uint8_t lifeline, const GArray *places, bool *is_listed);
 
 typedef enum request_column {
@@ -106,10 +101,10 @@ typedef enum request_column {
     REQUEST_BY_ERROR,
 } request_column;
 
-/* A selection of requests. All conditions apply. */
+/* A selection of the requests that meet all conditions. */
 typedef struct request_choice {
     int64_t from_ns, to_ns;         /* the times at which the requests start: [from_ns, to_ns) */
-    double shortest_ns, longest_ns; /* their durations: [shortest_ns, longest_ns) */
+    double shortest_ns, longest_ns; /* the durations of the requests: [shortest_ns, longest_ns) */
     bool only_errors;               /* only requests that count as errors */
     const char *text; /* NULL or "": any request. Otherwise, the name of a request, a part of the name of its slowest
                          span, or a part of the word "failed" or "incomplete" */

@@ -11,9 +11,9 @@
 
 enum {
     STEP_MS = 20,
-    SHOW_MS = 250,          /* minimum time in milliseconds between two pictures with new requests */
+    SHOW_MS = 250,          /* minimum time in milliseconds between two updates of the list in the window */
     CLOCK_RECORDS = 256,    /* number of records between two readings of the clock */
-    MEMORY_MAX = 256 << 20, /* maximum bytes for requests that are not over */
+    MEMORY_MAX = 256 << 20, /* maximum memory in bytes for open requests */
     SMALL_LOG = 16 << 20,   /* maximum size in bytes of a log that the module reads again when it grows */
     PAUSE_FACTOR = 10,      /* minimum pause before a log is read again, as a multiple of the reading time */
     PARTS_MAX = 64, /* maximum number of different spans and edges of a request among which find_slowest chooses */
@@ -49,7 +49,7 @@ struct request_reading {
     GPtrArray *walks;        /* record_walk, one per source */
     const nl_record **heads; /* the next record of each walk; NULL: not read yet */
     uint64_t *places;        /* the place of each record in `heads` */
-    uint64_t place;          /* the place of the record that is being added */
+    uint64_t place;          /* the place of the record that add_record passes to the assemblers */
     nl_record *corrected;
     request_list *list; /* the model owns the list after publication */
     bool is_published;
@@ -57,22 +57,23 @@ struct request_reading {
     bool has_unseen_zones; /* request_reading_take_zones was not called since the reading was complete */
     GArray *fresh;         /* request_summary: requests that are not in the list yet */
     bool is_finished;      /* the module has counted open requests as ended */
-    bool has_told_clocks;  /* a notice about clocks was added; it is not repeated when the log is read again */
+    bool has_told_clocks;  /* the module has added a notice about clocks, and does not repeat it when it reads the log
+                              again */
     reading_purpose purpose;
     const request_filter *requests; /* see request_reading_select; NULL: all requests */
     comparison *comparison;         /* see request_reading_compare */
     unsigned side;
-    GArray *selected;  /* uint64_t: the places of selected records that have not been taken yet */
-    GArray *matches;   /* request_match: the requests that were found */
-    uint64_t unlisted; /* number of requests that were found but are not in `matches` */
+    GArray *selected;  /* uint64_t: the places of selected records since request_reading_take_selected */
+    GArray *matches;   /* request_match: the requests that the search has found */
+    uint64_t unlisted; /* number of requests that the search has found but not stored in `matches` */
     gint64 shown_us, paused_until_us;
-    gint64 used_us; /* the time that reading has taken */
+    gint64 used_us; /* the time for which the module has read */
 };
 
 /* States whether the drawing shows an event as a step. */
 typedef enum step_state { STEP_UNKNOWN, STEP_SHOWN, STEP_HIDDEN } step_state;
 
-/* The record of an event, as the assembler keeps it. */
+/* The data of an event's record that the assembler keeps. */
 typedef struct step_record {
     int64_t time_ns;
     uint64_t place;
@@ -102,7 +103,7 @@ static path_part part_of_step(const request_graph *g, const request_step *step)
 /* Returns the span or edge with the largest share of the critical path. */
 static path_part find_slowest(const request_graph *g)
 {
-    path_part parts[PARTS_MAX]; /* not initialized as a whole, because most requests have few parts */
+    path_part parts[PARTS_MAX]; /* not initialized, because most requests have few parts */
     parts[0] = (path_part){0};
     unsigned count = 0, slowest = 0;
     for (size_t i = 0; i < g->path_count; i++) {
@@ -289,7 +290,7 @@ static void compare_request(const request_kind *kind, const request_graph *g, bo
     const request_reading *r = kind->reading;
     comparison_side *side = &r->comparison->sides[r->side];
     request_summary step = {0};
-    if (g->overlaps) /* request_reading_finish counts the spans of such requests */
+    if (g->overlaps) /* request_reading_finish counts the spans of overlapping requests */
         return;
     if (!find_step(kind, g, &step)) {
         side->undrawn++;
@@ -398,7 +399,7 @@ static void request_reading_take(void *user, const request_graph *g, const char 
         take_request(kind, g, name, cut);
 }
 
-/* Selects events of a thread that no span encloses. Without a filter, such events have no use. */
+/* Selects events of a thread that no span encloses. Does nothing without a filter. */
 static void request_reading_take_rest(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
 {
     (void)name, (void)by, (void)cut;
@@ -689,10 +690,8 @@ static void tell_doubtful_clocks(request_reading *r, const assembler *a)
                                request_reader_host(assembler_reader(a), doubts[0].other)));
 }
 
-/*
- * Counts the open requests as over. In a large log of a live source, only ends the learning: later records may still
- * end these requests, and the module does not read such a log again.
- */
+/* Treats the open requests as ended. In a large log of a live source, only ends the learning, because later records may
+ * still end these requests, and the module does not read a large log again. */
 static void request_reading_finish(request_reading *r, bool is_live)
 {
     if (r->is_finished)

@@ -1,15 +1,14 @@
 /*
  * Builds the list of requests (request_list.h) from the records that the loader has read, or selects, finds or compares
- * requests. Reads these records again, because the store has only the values to draw. The loader calls this module when
- * it has nothing else to do, so that the first picture does not wait for the requests.
+ * requests. The module reads these records again, because the store has only the values to draw. The loader calls this
+ * module only when the loader has no other work, so that the first picture does not wait for the requests.
  *
- * The module merges the records of all sources by time. An assembler for each lifeline (assembler.h) collects them into
- * requests. When a request is over, request_reading_take appends its summary to the list.
+ * The module merges the records of all sources by time. For each lifeline, an assembler (assembler.h) collects the
+ * records into requests. At the end of a request, request_reading_take appends its summary to the list.
  *
- * When everything has been read, the requests that are still open count as over. When a small log grows after that, the
- * module reads the log again from its start, for at most a tenth of the time. Readers keep the previous list until the
- * new list is complete. In a large log, the module reads only the new records. All functions run in the loader's
- * thread.
+ * At the end of the logs, the module treats the open requests as ended. When a small log grows later, the module reads
+ * the log again from its start, for at most a tenth of the time. Readers keep the previous list until the new list is
+ * complete. In a large log, the module reads only the new records. All functions run in the loader's thread.
  */
 #ifndef NLV_REQUEST_READING_H
 #define NLV_REQUEST_READING_H
@@ -45,47 +44,40 @@ void request_reading_find(request_reading *r, const request_filter *requests);
 void request_reading_compare(request_reading *r, const request_filter *requests, comparison *c, unsigned side);
 
 /*
- * Returns the sorted places (uint64_t, batch.h) of the records that were selected since the last call, and forgets the
- * places. Several calls may return the same place, because the module reads a small log again when it grows. The caller
- * frees the array with g_array_free.
+ * Returns the sorted places (uint64_t, batch.h) of the records that the reading has selected since the last call, and
+ * forgets the places. Several calls may return the same place, because the module reads a small log again when it
+ * grows. The caller frees the array with g_array_free.
  */
 GArray *request_reading_take_selected(request_reading *r);
 
-/*
- * Returns whether the selected places use their maximum memory. In this case, the reading pauses until
- * request_reading_take_selected.
- */
+/* Returns whether the selected places use their maximum memory. If so, the reading pauses until the next call of
+ * request_reading_take_selected. */
 bool request_reading_is_full(const request_reading *r);
 
 /*
- * Returns the requests (request_match) that have been found, by time, and forgets them. Sets *unlisted to the number of
- * requests that are not in the array because of the memory limit. The caller frees the array with g_array_free.
+ * Returns the requests (request_match) that the reading has found, by time, and forgets these requests. Sets *unlisted
+ * to the number of requests that are not in the array because of the memory limit. The caller frees the array with
+ * g_array_free.
  */
 GArray *request_reading_take_matches(request_reading *r, uint64_t *unlisted);
 
-/* Returns the number of bytes that the current reading has read. */
+/* Returns the number of bytes that the module has read since the latest start. */
 uint64_t request_reading_bytes(const request_reading *r);
 void request_reading_free(request_reading *r);
 
-/*
- * Sets the maximum memory for records. Open requests use at most 1/4 of it, the list at most 1/8, and selected places
- * and found requests at most 1/32. None of them uses more than 256 MiB.
- */
+/* Sets the maximum memory for records. Open requests use at most 1/4 of this memory, the list at most 1/8, and selected
+ * places and found requests at most 1/32. Each of these parts is limited to 256 MiB. */
 void request_reading_set_memory(request_reading *r, size_t memory_max);
 
-/* Forgets all requests. Call it when the lifelines of the drawing or the times of records have changed. */
+/* Forgets all requests. Call the function when the lifelines of the drawing or the times of records have changed. */
 void request_reading_restart(request_reading *r);
 
-/*
- * Reads records of the sources (source *) for some milliseconds. If `is_live` is true, the open requests of a large log
- * do not count as over at its end. Returns whether more records can be read now.
- */
+/* Reads records of the sources (source *) for some milliseconds. If `is_live` is true, does not treat the open requests
+ * of a large log as ended at the end of the log. Returns whether more records are available now. */
 bool request_reading_step(request_reading *r, const GPtrArray *sources, bool is_live);
 
-/*
- * Returns the records that are in another time zone according to the requests. Returns NULL unless a complete reading
- * has found records that model_zones does not correct. The caller owns the result and must then restart the reading.
- */
+/* Returns the records that are in another time zone according to the requests. Returns NULL unless a complete reading
+ * has found records that model_zones does not correct. The caller owns the result, and must restart the reading. */
 time_zones *request_reading_take_zones(request_reading *r);
 
 #endif

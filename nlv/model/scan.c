@@ -13,7 +13,7 @@
 enum {
     PIECE = 1 << 20,
     BEYOND = 4 << 10, /* number of bytes after a piece to read with the piece, to include the end of its last line */
-    LINE_SIZE_MAX = 16 << 20, /* maximum size of a line in bytes; nlv does not search for the end of a longer line */
+    LINE_SIZE_MAX = 16 << 20, /* maximum size of a line in bytes; nlv does not search for the ends of longer lines */
     ODD_SIZE_MAX = 2 << 20,   /* maximum size of a record in bytes; decoders reject longer records */
     THREADS_MAX = 64,
     LINES_AT_ONCE = 1024,
@@ -47,8 +47,9 @@ typedef struct worker {
 } worker;
 
 /*
- * Reads the piece at `start`, from the byte before it to the end of the line that contains its last byte. Stores the
- * bytes in w->bytes, and returns the offset of the first byte. Sets *piece_end to the offset of the piece's end.
+ * Reads the piece at `start`, from the byte before the piece to the end of the line that contains the piece's last
+ * byte. Stores the bytes in w->bytes, and returns the offset of the first byte. Sets *piece_end to the offset of the
+ * piece's end.
  */
 static uint64_t read_piece(worker *w, uint64_t start, uint64_t *piece_end)
 {
@@ -61,7 +62,7 @@ static uint64_t read_piece(worker *w, uint64_t start, uint64_t *piece_end)
         nl_buffer_reserve(&w->bytes, size - before + 64);
         ssize_t got = log_file_read_at(job->file->fd, w->bytes.data + before, size - before, first + before);
         w->bytes.size += (size_t)got;
-        uint64_t last = end - 1 - first; /* the newline that ends the last line is at or after this byte */
+        uint64_t last = end - 1 - first; /* the newline of the last line is at or after this byte */
         if (w->bytes.size < size || wanted == job->to || wanted - start > LINE_SIZE_MAX ||
             memchr(w->bytes.data + MAX(before, last), '\n', size - MAX(before, last)) != NULL)
             return first;
@@ -192,7 +193,7 @@ static void scan_run_of_blocks(worker *w, scan_part *p, const log_block *b, cons
 {
     const scan_job *job = w->job;
     /* NOLINTBEGIN(clang-analyzer-core.NullDereference): the run has blocks */
-    bool has_print = job->has_prints && b->offset - from < PIECE; /* otherwise too many bytes are outside of blocks */
+    bool has_print = job->has_prints && b->offset - from < PIECE; /* not with many bytes outside of blocks */
     uint64_t start = has_print ? from : b->offset, to = end[-1].offset + end[-1].size;
     /* NOLINTEND(clang-analyzer-core.NullDereference) */
     w->bytes.size = 0;

@@ -2,8 +2,8 @@
  * Decodes a part of a log into batches, using all processors.
  *
  * Cuts the part into pieces of a megabyte of text or of some blocks. Each thread decodes the records that begin in its
- * piece. The calling thread receives the pieces in order. Threads read files with pread. They do not map the files,
- * because the process would receive SIGBUS if another program truncated a mapped file.
+ * piece. The calling thread receives the pieces in order. Threads read files with pread. A mapping would be unsafe,
+ * because the process receives SIGBUS if another program truncates a mapped file.
  */
 #ifndef NLV_SCAN_H
 #define NLV_SCAN_H
@@ -28,11 +28,10 @@ typedef struct scan_job {
 /* A line that is not plain (line_scanner.h), or a damaged block. The source's decoder later decodes these lines and
  * blocks in order. */
 typedef struct scan_odd {
-    const log_block *block;              /* NULL: this is a line */
+    const log_block *block;              /* NULL: a line */
     uint64_t offset;                     /* offset in the log */
     size_t at, size;                     /* offset and size in odd_text, including the newline, in bytes */
-    uint64_t lines_before, bytes_before; /* numbers of lines and bytes that were decoded since the previous scan_odd or
-                                            the start of the part */
+    uint64_t lines_before, bytes_before; /* numbers of decoded lines and bytes since the previous scan_odd */
 } scan_odd;
 
 typedef struct scan_part {
@@ -40,10 +39,10 @@ typedef struct scan_part {
     nl_buffer odd_text;
     scan_odd *odd;
     size_t odd_count, odd_capacity;
-    uint64_t lines_after, bytes_after; /* numbers of lines and bytes that were decoded after the last scan_odd */
-    uint64_t from, end;                /* offsets of the whole lines that were scanned */
+    uint64_t lines_after, bytes_after; /* numbers of decoded lines and bytes after the last scan_odd */
+    uint64_t from, end;                /* offsets of the start and end of the scanned lines */
     uint64_t print;                    /* fingerprint of the bytes [from, end), if requested (prints.h) */
-    bool met_nul; /* the text has NUL bytes and may contain blocks; the other members are then undefined */
+    bool met_nul; /* the text has NUL bytes, so it may contain blocks, and the other members are undefined */
 } scan_part;
 
 /* Receives a part. Returns false to end the scan. */

@@ -126,7 +126,7 @@ void search_free(search *s)
     g_free(s);
 }
 
-/* Copies the requests that the loader's thread has found to s->matches, if the thread has finished. */
+/* If the loader's thread has finished, copies the requests that it has found to s->matches. */
 static void take_found(search *s)
 {
     model_lock(s->model);

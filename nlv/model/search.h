@@ -16,18 +16,17 @@ typedef struct search search;
 search *search_new(model *m, const char *expression);
 void search_free(search *s);
 
-/*
- * Return whether the search has ended, the share of the logs that has been read (0 to 1), and the number of matches so
- * far. A search also ends after 16 million matches.
- */
+/* Return whether the search has ended, the share of the logs that the search has read (0 to 1), and the number of
+ * matches so far. A search also ends after 16 million matches. */
 bool search_is_done(search *s);
 double search_progress(search *s);
 size_t search_count(search *s);
 
 /*
  * Finds the nearest match after a time, or before the time if `backwards` is true. Sets *found_ns to the time of the
- * match and *number to its number, from 1. Sets *record to its record, or to STORE_NONE if the model no longer has the
- * record. Returns false if no such match has been found so far. The caller holds the model's lock.
+ * match and *number to its number, from 1. Sets *record to the record of the match, or to STORE_NONE if the model no
+ * longer has the record. Returns false if the search has found no match in this direction so far. The caller holds the
+ * model's lock.
  */
 bool search_next(search *s, int64_t time_ns, bool backwards, int64_t *found_ns, uint32_t *record, size_t *number);
 

@@ -1,6 +1,6 @@
 /*
- * A session is the state of a user's view of some logs, with the bookmarks. The module converts sessions to text and
- * back. Equal sessions have equal texts, so the window compares texts to find a step that the user can undo.
+ * A session is the state of a user's view of a set of logs, with the bookmarks. The module converts sessions to text
+ * and back. Equal sessions have equal texts. The window compares texts to detect changes that the user can undo.
  *
  * Files are in $XDG_DATA_HOME/netlogger/sessions, one for each set of logs. Does not use GTK.
  */
@@ -24,11 +24,11 @@ typedef struct session {
     int64_t from_ns, to_ns;       /* visible range in nanoseconds since 1970 */
     char *filter;                 /* NULL: no filter */
     char **hidden[SESSION_NAMES]; /* the names whose boxes are not ticked, sorted, NULL-terminated */
-    bool clocks;                  /* clocks are corrected */
-    char *drawing;                /* the drawing as text; NULL: it is inferred */
-    bool has_choice;              /* a lifeline is chosen, by one of its records: */
-    int64_t choice_ns;            /* time of that record */
-    uint64_t choice_place;        /* place of that record (batch.h) */
+    bool clocks;                  /* nlv corrects clocks */
+    char *drawing;                /* the drawing as text; NULL: an inferred drawing */
+    bool has_choice;              /* the user has chosen a request, by one of its records: */
+    int64_t choice_ns;            /* time of the record */
+    uint64_t choice_place;        /* place of the record (batch.h) */
     size_t choice_lifeline;       /* index of the lifeline that contains the record */
     GArray *marks;                /* session_mark, by time */
 } session;

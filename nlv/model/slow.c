@@ -24,7 +24,7 @@ typedef struct path_line {
     uint64_t kind;            /* identifies the lifeline and the two rows; with KIND_BAR: the lifeline and the row */
     int64_t begin_ns, end_ns; /* times of the whole path */
     double long_ns;           /* duration of the part of the line in the time range, in nanoseconds */
-    uint32_t from, to;        /* of a bar: the same record */
+    uint32_t from, to;        /* records at the ends; equal for a bar */
 } path_line;
 
 static uint64_t kind_of(const store *s, size_t lifeline, unsigned layer, uint32_t from, uint32_t to)
@@ -33,7 +33,7 @@ static uint64_t kind_of(const store *s, size_t lifeline, unsigned layer, uint32_
            spec_step_of(s->spec, store_event(s, to), layer).row;
 }
 
-/* The requests of a lifeline that are examined. */
+/* The requests of a lifeline that the module examines. */
 typedef struct path_search {
     const model *model;
     const store *s;
@@ -71,9 +71,9 @@ static void add_line(const path_line *line, int64_t begin_ns, int64_t end_ns, in
 }
 
 /*
- * Appends the lines of a request's critical path that are at least partly between two times to `lines`. Also appends
- * the bar of a record if no cause of the record is inside the bar: this time belongs to the record's span alone. The
- * line from the cause then ends at the start of the bar.
+ * Appends to `lines` the lines of a request's critical path that are at least partly between two times. If no cause of
+ * a record is inside its bar, the time of the bar belongs to the record's span alone. In this case, also appends the
+ * bar, and ends the line from the cause at the start of the bar.
  */
 static void add_path(const path_search *p, uint32_t object, int64_t from_ns, int64_t to_ns, GArray *lines)
 {
@@ -179,7 +179,7 @@ static slow_line describe(const path_line *lines, guint count)
                        .end_ns = shown->end_ns};
 }
 
-/* Returns the lines (path_line) of the critical paths in a time range. Stores the number of requests. */
+/* Returns the lines (path_line) of the critical paths in a time range. Sets *requests to the number of requests. */
 static GArray *find_lines(const model *m, int64_t from_ns, int64_t to_ns, size_t *requests)
 {
     GArray *lines = g_array_new(FALSE, FALSE, sizeof(path_line));

@@ -3,8 +3,8 @@
  * critical paths, and the longest single line. The span of a record with a duration counts as a line from the record to
  * itself, unless the path has a cause of the record inside the span. A path leads from a request's last record back
  * through the latest cause of each record. If the time range has few requests, the module finds the causes in the
- * requests' graphs (request_lines.h). Otherwise, it finds them by the order of rows (edges.h). This module has no
- * state.
+ * requests' graphs (request_lines.h). Otherwise, the module finds the causes by the order of rows (edges.h). This
+ * module has no state.
  */
 #ifndef NLV_SLOW_H
 #define NLV_SLOW_H
@@ -15,19 +15,19 @@ typedef struct slow_line {
     bool is_found;
     size_t lifeline;
     uint32_t from, to; /* the records that the longest line of this kind joins; equal for the span of one record */
-    int64_t begin_ns, end_ns; /* the times of a path that is suitable for the first view: see below */
+    int64_t begin_ns, end_ns; /* the times of a path that is suitable for the first view (slow_find) */
     size_t requests;          /* number of requests in the sample */
 } slow_line;
 
 /*
  * Finds the slowest kind of line in a time range, and its longest line. Only the part of a line that is in the range
- * counts. Examines the requests that end in the range, or after the range within a time as long as the range. If this
- * time has many records, examines a sample of these requests.
+ * counts. Examines the requests that end in the range or, for as long as the range, after it. If there are many
+ * records, examines a sample of these requests.
  *
  * begin_ns and end_ns are the times of the path of one line. Usually, this line is the longest line in the middle half
  * of the lines, in order of time. This excludes the start and the end of the range, where fewer requests may run. If
- * the longest of all lines is more than twice as long as this line, begin_ns and end_ns are the times of the path of
- * the longest line.
+ * the longest of all lines is more than twice as long as this line, the function uses the path of the longest line
+ * instead.
  */
 slow_line slow_find(const model *m, int64_t from_ns, int64_t to_ns);
 
@@ -44,8 +44,8 @@ char *slow_hosts(const model *m, const slow_line *slow);
 
 /*
  * Extends the time from slow->begin_ns to slow->end_ns until at least `count` requests of the line's lifeline begin in
- * this time. The result is at most 61 times as long as the path, because the lines of the path would look vertical in a
- * longer range.
+ * this time. The resulting range is at most 61 times as long as the path, because the lines of the path would look
+ * vertical in a longer range.
  */
 void slow_find_neighbours(const store *s, const slow_line *slow, unsigned count, int64_t *from_ns, int64_t *to_ns);
 

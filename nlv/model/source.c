@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 enum {
-    STREAM_SIZE = 4 << 20, /* maximum bytes read from a stream before other sources get their turn */
-    CUT_SIZE = 32 << 20,   /* bytes in which the module finds blocks at a time, before all threads scan the blocks */
+    STREAM_SIZE = 4 << 20, /* maximum number of bytes to read from a stream before the loader reads other sources */
+    CUT_SIZE = 32 << 20,   /* number of bytes in which the module finds blocks before all threads scan these blocks */
     LAST_LINE = 1 << 20,   /* maximum size of an incomplete line in bytes */
     FED_AT_ONCE = 4096,    /* maximum number of records that the module takes from a feed at a time */
 };
@@ -132,7 +132,7 @@ uint64_t source_done(const source *s)
         sum += log_file_size(g_ptr_array_index(s->files, i));
     const block_cutter *c = cutter_of(s);
     if (c != NULL && has_scanned_blocks(s))
-        sum += block_cutter_offset(c) - s->at; /* these bytes were scanned, and contain no complete block */
+        sum += block_cutter_offset(c) - s->at; /* bytes after the last complete block */
     return sum;
 }
 
@@ -210,7 +210,7 @@ source *source_open(const char *url, bool follow, program_reading *reading)
     } else if (!open_stream(s)) {
         source_close(s);
         return NULL;
-    } else if (s->path != NULL && access(s->path, F_OK) != 0) { /* only a followed file may be missing */
+    } else if (s->path != NULL && access(s->path, F_OK) != 0) { /* with --follow, the file may be missing */
         notice(s, "does not exist; nlv waits for it");
     }
     return s;
@@ -267,7 +267,7 @@ static bool is_plain_file(const char *path)
     return path != NULL && stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* If a log that was empty or missing is now a file that can be read in place, reads it and returns true. */
+/* If an empty or missing log has become a file that nlv can read in place, opens the file and returns true. */
 static bool became_plain(source *s)
 {
     log_file *f = s->files->len == 0 && nl_source_position(s->stream) == 0 && s->archive == NULL && s->path != NULL
@@ -363,7 +363,8 @@ static nl_status spill_of_archive(source *s, const char *path)
     return NL_OK;
 }
 
-/* Opens the next file of an archive, if there is one. Skips empty files, except the last file of a followed archive. */
+/* Opens the next file of an archive, if the archive has a next file. Skips empty files, except the last file of a
+ * followed archive. */
 static void open_next_of_archive(source *s)
 {
     if (s->archive_next == s->archive_count)
@@ -403,7 +404,7 @@ static void look_for_replacement(source *s, uint64_t size, uint64_t read)
     add_file(s, fresh);
 }
 
-/* Returns whether a line ends in the bytes that were not scanned. Searches backwards, which is usually faster. */
+/* Returns whether a line ends in the unscanned bytes. Searches backwards, which is usually faster. */
 static bool has_line(const source *s, uint64_t size)
 {
     char last[4096];
@@ -419,7 +420,7 @@ static bool has_line(const source *s, uint64_t size)
     return false;
 }
 
-/* Returns whether bytes may be added to the current file. */
+/* Returns whether the current file may still grow. */
 static bool may_grow(const source *s)
 {
     if (!is_last_file(s))
@@ -513,10 +514,8 @@ static void take_odd_row(void *user, const nl_record *record, uint64_t position)
     extract(r->extractor, record, place_make(r->file, position), r->rows);
 }
 
-/*
- * Extracts the decoder's records to `rows`. `data` is the text that was last fed to the decoder, and `offset` is the
- * offset of this text in the log in bytes.
- */
+/* Extracts the decoder's records to `rows`. `data` is the text that the decoder has received last, and `offset` is the
+ * offset of this text in the log in bytes. */
 static void take_decoded(source *s, const char *data, size_t size, uint64_t offset, extractor *x, batch *rows)
 {
     const nl_record *record;

@@ -17,22 +17,22 @@
 
 typedef struct source {
     char *url;
-    char *name; /* different for each source; NULL until the loader takes over the source */
+    char *name; /* unique name; NULL until the loader takes over the source */
     char *path; /* path of a file; NULL for other sources */
     bool follow;
     program_reading *reading;
     GPtrArray *files; /* log_file, in the order of reading */
-    guint current;    /* index of the file that is read now */
-    uint64_t at;      /* offset up to which the current file has been read */
-    prints prints;    /* fingerprints of the bytes that were read, if the source is a single file */
+    guint current;    /* index of the current file */
+    uint64_t at;      /* number of bytes of the current file that nlv has read */
+    prints prints;    /* fingerprints of the first `at` bytes, if the source is a single file */
     char **archive;   /* paths of an archive's files; the files before archive_next are open */
     size_t archive_count, archive_next;
     nl_decoder *decoder;    /* decodes the lines that are not plain (line_scanner.h) */
-    block_cutter **cutters; /* one per file; NULL for text */
-    nl_source *stream;      /* its bytes go to spills; NULL: the stream has ended, or the source is not a stream */
-    feed *feed;             /* its records go to the only spill; NULL: no feed */
+    block_cutter **cutters; /* an element for each file; NULL for text */
+    nl_source *stream;      /* its bytes go to spills; NULL: the stream has ended, or no stream */
+    feed *feed;             /* the source writes its records to the only spill; NULL: no feed */
     bool begins_spill;      /* the next bytes of the stream belong to a new file */
-    bool is_finished;       /* the current file was read completely, and there is no next file yet */
+    bool is_finished;       /* nlv has read the current file completely, and there is no next file yet */
     bool ended;             /* no more records will arrive */
     char *notice;           /* a sentence about an event of the log, which the loader frees; NULL: no notice */
     bool is_emptied;
@@ -63,10 +63,8 @@ source_state source_look(source *s);
 /* Returns the current file, or NULL before the first file. */
 log_file *source_file(const source *s);
 
-/*
- * Appends the next blocks (log_block) of the current file to `found`, if all known blocks were scanned. The caller adds
- * them to the file with log_file_add_blocks.
- */
+/* If nlv has scanned all known blocks of the current file, appends the next blocks (log_block) to `found`. The caller
+ * adds these blocks to the file with log_file_add_blocks. */
 void source_cut(source *s, GArray *found);
 
 /* Returns the part of the current file to scan next. The job's blocks belong to the file. */
@@ -81,7 +79,7 @@ void source_take_fed(source *s, batch *rows, extractor *x);
 /* Adds the records of the last line to rows, if the line does not end with a newline. */
 void source_finish(source *s, batch *rows, extractor *x);
 
-/* Continues with the next file, if there is one. */
+/* Continues with the next file, if the source has a next file. */
 void source_go_on(source *s);
 
 /* Makes the source start again at the first byte that is still available. */
@@ -93,14 +91,15 @@ void source_skip_to(source *s, uint64_t at);
 /* Drops the table of blocks of a single file. */
 void source_forget_blocks(source *s);
 
-/* Starts to read the current file again as blocks. Call it if the file seemed to be text but contains blocks. */
+/* Starts to read the current file again as blocks. Call the function if the file seemed to be text but contains
+ * blocks. */
 void source_expect_blocks(source *s);
 
-/* Return the total size of the files so far, and the part of it that was read, in bytes. */
+/* Return the total size of the known files, and the number of bytes that nlv has read. */
 uint64_t source_size(const source *s);
 uint64_t source_done(const source *s);
 
-/* Returns whether everything was read, except for an incomplete last line. */
+/* Returns whether nlv has read all bytes except an incomplete last line. */
 bool source_has_read_all(const source *s);
 
 #endif

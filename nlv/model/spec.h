@@ -2,8 +2,8 @@
  * A spec is a drawing compiled to numbers. It specifies the data to extract from records. A spec is constant, and any
  * thread may read it.
  *
- * The names of the drawing's events are the first names in the store, so that the number of such an event is its index
- * in events.
+ * The names of the drawing's events are the first names in the store, so that an event's number is its index in
+ * `events`.
  */
 #ifndef NLV_SPEC_H
 #define NLV_SPEC_H
@@ -12,7 +12,7 @@
 #include "model/names.h"
 
 enum {
-    SPEC_LAYERS = 4, /* maximum number of lifelines that share an event; each of them is in another layer */
+    SPEC_LAYERS = 4, /* maximum number of lifelines that share an event; each has a different layer */
     SPEC_IDS = 8,
     SPEC_CHOICES = 4, /* maximum number of alternative names of an ID field */
     SPEC_ROWS = 1024,
@@ -41,10 +41,10 @@ typedef struct spec_order {
 typedef struct spec_lifeline {
     unsigned rows, layer;
     unsigned id_count;
-    spec_field ids[SPEC_IDS]
-                  [SPEC_CHOICES]; /* alternative ID fields; nlv uses the first that a record has; NULL-terminated */
-    bool again;                   /* every occurrence of the first event begins a new object */
-    spec_order *order;            /* NULL: each event comes after all events listed before it */
+    spec_field ids[SPEC_IDS][SPEC_CHOICES]; /* alternative ID fields; nlv uses the first field that a record has;
+                                               NULL-terminated */
+    bool again;                             /* every occurrence of the first event begins a new object */
+    spec_order *order;                      /* NULL: each event comes after all events listed before it */
     color_kind color;
     spec_field color_field;
     bool by_log; /* the color is the name of the log, and equal IDs in different logs are different objects */
@@ -72,7 +72,7 @@ typedef struct spec_clock {
 } spec_clock;
 extern const spec_clock spec_clocks[SPEC_CLOCKS];
 
-/* The step that an event has in a layer. */
+/* The step of an event in a layer. */
 typedef struct spec_step {
     uint16_t lifeline; /* SPEC_NONE: the event has no step in this layer */
     uint16_t row;

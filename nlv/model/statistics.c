@@ -32,7 +32,7 @@ static double quantile(const float *sorted, size_t count, double share)
     return sorted[(size_t)((double)(count - 1) * share + 0.5)];
 }
 
-/* Completes `s` from the first `count` values of the sample, and adds it to the result. */
+/* Completes `s` from the first `count` values of the sample, and adds `s` to the result. */
 static void add_sample(range *r, segment_statistics s, size_t count)
 {
     qsort(r->sample, count, sizeof *r->sample, by_size);
@@ -44,7 +44,7 @@ static void add_sample(range *r, segment_statistics s, size_t count)
     g_array_append_val(r->result->segments, s);
 }
 
-/* Adds the durations of the spans that end in a row, unless a segment has the same durations. */
+/* Adds the durations of the spans that end in a row, unless the durations equal those of a segment. */
 static void add_span(range *r, size_t lifeline, unsigned row, const size_t *counts)
 {
     const store *s = r->store;

@@ -8,7 +8,7 @@ typedef struct segment_statistics {
     size_t lifeline;
     unsigned from, to; /* rows */
     size_t count;      /* number of segments that end in the range */
-    bool is_span;      /* true: from the start of a span to its end, including the records between them */
+    bool is_span;      /* true: from the start of a span to its end, with any records between; false: an edge */
     double min_ns, p50_ns, p90_ns, p99_ns, max_ns;
 } segment_statistics;
 

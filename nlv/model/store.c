@@ -150,7 +150,7 @@ static void grow_slots(objects *o)
         if (o->chunks[i / STORE_CHUNK].keys == NULL)
             continue;
         size_t at = o->chunks[i / STORE_CHUNK].keys[i % STORE_CHUNK] & (count - 1);
-        /* the last object that was added with a key is the current object */
+        /* the current object is the latest object with the key */
         while (o->slots[at] != 0 && key_of(o, o->slots[at] - 1) != key_of(o, i))
             at = (at + 1) & (count - 1);
         o->slots[at] = i + 1;
@@ -162,7 +162,7 @@ static void own_objects_chunk(objects_chunk *c)
     if (!c->borrowed && c->keys != NULL)
         return;
     objects_chunk own = {
-        .keys = g_malloc0((size_t)STORE_CHUNK * (8 + 4 + 2))}; /* initialized, because the index stores whole chunks */
+        .keys = g_malloc0((size_t)STORE_CHUNK * (8 + 4 + 2))}; /* zeroed, because the index stores whole chunks */
     own.last = (uint32_t *)(void *)(own.keys + STORE_CHUNK);
     own.colors = (uint16_t *)(void *)(own.last + STORE_CHUNK);
     if (c->borrowed) {
@@ -215,7 +215,7 @@ static uint32_t *last_of(store *s, uint32_t object, unsigned layer)
     return &s->objects[layer].chunks[object / STORE_CHUNK].last[object % STORE_CHUNK];
 }
 
-/* Sets step->object for each step of a row. Adds new objects. Rows arrive in order of time, except late rows. */
+/* Sets step->object for each step of a row, and adds new objects. */
 static void resolve_objects(store *s, batch *b, size_t row)
 {
     for (unsigned layer = 0; layer < b->layers; layer++) {
@@ -239,7 +239,7 @@ static uint16_t *color_of(store *s, uint32_t object, unsigned layer)
 
 /* ---- lists ---- */
 
-/* A measure for truncating lists whose nodes need no measure. Returns 0. */
+/* Returns 0. A list_measure for truncating lists whose nodes need no measure. */
 static float no_measure(const void *unused, uint32_t record)
 {
     (void)unused, (void)record;
@@ -319,10 +319,8 @@ static size_t place_that_holds(const list *l, uint32_t record)
     return at > l->start ? at - 1 : at;
 }
 
-/*
- * Returns the error of a host's clock according to one kind of clock record. Sets *said_at to the number of the clock
- * record. The lists of offsets and errors have the same records.
- */
+/* Returns the error of a host's clock according to one kind of clock record. Sets *said_at to the number of the clock
+ * record. Requires that the lists of offsets and errors have the same records. */
 static store_clock clock_of_kind(const store *s, unsigned kind, uint16_t host, uint32_t record, uint32_t *said_at)
 {
     size_t loadline = s->spec->drawn_loadlines + 2 * kind;
@@ -405,12 +403,12 @@ double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint3
     store_clock a = store_clock_at(s, host, record), b = store_clock_at(s, other, record);
     if (!a.is_known && !b.is_known)
         return (double)CLOCK_BOUND_UNKNOWN;
-    /* If only one of the clocks is known, its error is relative to the other clock. */
+    /* if only one clock is known, use its error as the error relative to the other clock */
     return (a.is_known ? (a.high_ns - a.low_ns) / 2 : 0) + (b.is_known ? (b.high_ns - b.low_ns) / 2 : 0);
 }
 
-/* Returns the list of points of an event, or NULL if the event is no point. If the store looks for events outside the
- * drawing, adds a list for a new event. */
+/* Returns the list of points of an event, or NULL if nlv does not draw the event as points. If the store looks for
+ * events outside the drawing, adds a list for a new event. */
 static list *point_list(store *s, uint16_t event)
 {
     const spec *sp = s->spec;
@@ -455,10 +453,8 @@ static void add_chunk(store *s)
     s->chunks[number] = c;
 }
 
-/*
- * Counts an object's visit to a host, unless `again` is true. Gives the object the color of one of its hosts: the host
- * that the fewest objects have visited so far.
- */
+/* Counts an object's visit to a host, unless `again` is true. Gives the object the color of the host that, among its
+ * hosts, the fewest objects have visited so far. */
 static void visit(store *s, uint32_t object, unsigned layer, uint16_t host, bool again)
 {
     if (host == NAMES_NONE)
@@ -596,7 +592,7 @@ static row_order *order_rows(const batch *b)
     for (size_t i = 0; i < b->count; i++)
         order[i] = (row_order){b->rows[i].time_ns, i};
     if (!is_sorted(b))
-        g_qsort_with_data(order, (gint)b->count, sizeof *order, compare_rows, NULL); /* a stable sort */
+        g_qsort_with_data(order, (gint)b->count, sizeof *order, compare_rows, NULL); /* stable */
     return order;
 }
 
@@ -655,10 +651,8 @@ static void pull_back(store *s, uint32_t from, batch *taken)
     s->count = from;
 }
 
-/*
- * If the last chunk is in a mapped index, replaces it with a copy. Call it before adding records, because the mapped
- * chunk has no space for them.
- */
+/* If the last chunk is in a mapped index, replaces the chunk with a copy. Call the function before adding records,
+ * because the mapped chunk has no space for further records. */
 static void own_last_chunk(store *s)
 {
     if (s->count % STORE_CHUNK == 0 || !s->chunks[s->count / STORE_CHUNK].borrowed)
@@ -685,7 +679,7 @@ static uint32_t find_after(const store *s, int64_t time_ns)
     return time_ns == INT64_MAX ? s->count : store_find_time(s, time_ns + 1);
 }
 
-/* Inserts rows in the order of time, and moves the later records. The objects of the rows are known. */
+/* Inserts rows in the order of time, and moves the later records. The rows must have their objects. */
 static void merge(store *s, const batch *b)
 {
     row_order *order = order_rows(b);
@@ -712,10 +706,8 @@ static void merge_late(store *s)
     batch_free(&late);
 }
 
-/*
- * Appends a row to the late rows. The store inserts late rows together when there are enough of them, because each
- * insertion moves the later records.
- */
+/* Appends a row to the late rows. The store inserts many late rows together, because each insertion moves the later
+ * records. */
 static void put_late(store *s, const batch *b, size_t i)
 {
     if (s->late.count == 0 || b->rows[i].time_ns < s->earliest_late)
@@ -732,7 +724,8 @@ static void count_unordered(store *s, const batch *b)
     }
 }
 
-/* If records were dropped, removes the rows that are older than all remaining records, and counts them as rejected. */
+/* If the store has dropped records, removes the rows that are older than all remaining records, and counts these rows
+ * as rejected. */
 static void reject_oldest(store *s, batch *b)
 {
     size_t kept = 0;
@@ -827,10 +820,8 @@ static inline void color_step(store *s, uint32_t record, unsigned layer, uint32_
     visit(s, object, layer, store_host(s, record), true);
 }
 
-/*
- * Gives each object the color of a host that it visits, namely the host that the fewest objects visit. For example, if
- * all objects share a client, their servers distinguish the objects better.
- */
+/* Gives each object the color of the host that, among its hosts, the fewest objects visit. For example, if all objects
+ * share a client, their servers distinguish the objects better. */
 static void give_colors(store *s)
 {
     memset(s->visits, 0, (NAMES_NONE + 1) * sizeof *s->visits);
@@ -854,7 +845,7 @@ static uint16_t color_of_step(const void *user, uint32_t record)
 {
     const asked_colors *a = user;
     if (record < a->store->first)
-        return LIST_COLOR_UNKNOWN; /* the record was dropped, but its node still exists */
+        return LIST_COLOR_UNKNOWN; /* the store has dropped the record, but its node still exists */
     return store_color(a->store, store_object(a->store, record, a->layer), a->layer);
 }
 
@@ -934,8 +925,7 @@ static void drop_before(store *s, uint32_t first)
 bool store_shrink(store *s, size_t limit)
 {
     if (store_memory(s) > limit)
-        store_settle(s); /* inserted records may need less memory than late records, and drop_objects does not consider
-                            late records */
+        store_settle(s); /* inserted records may need less memory than late records, which drop_objects ignores */
     while (store_memory(s) > limit) {
         uint32_t first = s->first + MAX((s->count - s->first) / SHRUNK_SHARE, STORE_CHUNK);
         first -= first % STORE_CHUNK;
@@ -954,8 +944,8 @@ static void add_list_memory(store *s, list *l, unsigned layer, const void *user)
 
 /*
  * Returns the memory in bytes of late records, and of the records that will move when the store inserts the late
- * records. If there are few late records, does not count the records that will move; otherwise, the store would insert
- * each very late record separately.
+ * records. Ignores the records that will move if there are few late records. Otherwise, the limit would make the store
+ * insert each very late record separately.
  */
 static size_t late_memory(const store *s)
 {

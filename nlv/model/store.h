@@ -1,17 +1,17 @@
 /*
  * Stores the records of some logs in order of time, with about 30 bytes per record. Does not use GTK.
  *
- * A record has a time, the numbers that represent the names of its event, host and program, and the place of its text
- * in the log. For each layer, a record also has the object to which it belongs, and the previous step of this object.
- * These links lead from the last step of an object to its first step. edges.h determines which steps the lines connect.
- * A record's number is its position in the order of time. The store inserts late records at their positions.
+ * A record has a time, the numbers of the names of its event, host and program, and the place of its text in the log.
+ * For each layer, a record also has the object to which it belongs, and the previous step of this object. The links to
+ * previous steps lead from the last step of an object to its first step. edges.h determines which steps the lines
+ * connect. A record's number is its position in the order of time. The store inserts late records at their positions.
  *
  * Lists (list.h) contain the data to draw. For each pair of rows, they have the ends of edges; for each row, the first
- * steps of objects; for each host, the values of loadlines. They also have the points. If requested, events outside the
- * drawing become points.
+ * steps of objects; for each host, the values of loadlines. Other lists contain the points. If requested, events
+ * outside the drawing become points.
  *
- * Arrays consist of chunks of 65,536 records. Chunks never move when a log grows, the store can drop old chunks, and it
- * can map the chunks of a saved index (index.h). The store has no lock; the model locks it.
+ * Arrays consist of chunks of 65,536 records. Chunks never move when a log grows. The store can drop old chunks, and
+ * map the chunks of a saved index (index.h). The store has no lock; the model locks it.
  */
 #ifndef NLV_STORE_H
 #define NLV_STORE_H
@@ -32,9 +32,8 @@ typedef struct chunk {
     int64_t *times;
     uint64_t *places;
     uint16_t *events, *hosts, *progs;
-    uint32_t *objects[SPEC_LAYERS],
-        *previous[SPEC_LAYERS]; /* STORE_NONE in objects: no object; in previous: the first step */
-    bool borrowed;              /* the arrays are in a mapped index */
+    uint32_t *objects[SPEC_LAYERS], *previous[SPEC_LAYERS]; /* STORE_NONE: no object, or no previous step */
+    bool borrowed;                                          /* the arrays are in a mapped index */
 } chunk;
 
 /* The objects of a layer, in chunks. */
@@ -57,7 +56,7 @@ typedef struct lifeline_lists {
     unsigned rows;
     list **segments;   /* indexed by row * rows + later row: the records at which the edges between the two rows end;
                           NULL: no list */
-    list **violations; /* the same for impossible edges, from effect to cause; NULL: no list */
+    list **violations; /* like segments, for impossible edges, from effect to cause; NULL: no list */
     list **starts;     /* indexed by row: the first steps of objects */
 } lifeline_lists;
 
@@ -77,28 +76,28 @@ typedef struct store {
     chunk *chunks;
     int64_t *marks;    /* the time of every STORE_MARK-th record */
     uint32_t count;    /* number of records, including dropped records */
-    uint32_t first;    /* the first record that was not dropped */
+    uint32_t first;    /* the first record that the store has not dropped */
     uint32_t capacity; /* capacity of chunks */
     objects objects[SPEC_LAYERS];
     lifeline_lists *lifelines;
     loadline_lists *loadlines;
-    list *points;          /* first the points of the spec, then the points that were found */
-    uint16_t *found;       /* the events of the points that were found */
+    list *points;          /* first the points of the spec, then the events that the store has found */
+    uint16_t *found;       /* the events that the store has found */
     size_t point_count;    /* number of both kinds of points */
     bool looks_out;        /* show events outside the drawing as points */
     uint32_t *visits;      /* indexed by host: the number of objects with a step on the host */
     uint8_t *point_hosts;  /* indexed by host: whether the host has a point */
-    batch late;            /* late records that have not been inserted yet */
+    batch late;            /* late records that the store will insert later */
     int64_t earliest_late; /* time of the earliest late record */
     void *mapped;          /* the index that contains borrowed chunks and lists; NULL: no index */
     size_t mapped_size;
     int mapped_fd;      /* file descriptor of the index */
     uint64_t unordered; /* number of records that arrived after later records */
-    uint64_t rejected; /* number of records that were older than all remaining records, or for which there was no number
-                          below STORE_NONE */
-    uint32_t colored;  /* the number of records when the objects were last colored */
-    bool has_machine, has_machines; /* has_machine: the records name at least one machine (SPEC_MACHINE); has_machines:
-                                       they name several machines */
+    uint64_t rejected;  /* number of records that were older than all remaining records, or would have got the number
+                           STORE_NONE */
+    uint32_t colored;   /* the number of records at the latest coloring of the objects */
+    bool has_machine, has_machines; /* has_machine: the records name a machine (SPEC_MACHINE); has_machines: the records
+                                       name several machines */
     float machine;
 } store;
 
@@ -112,10 +111,8 @@ void store_append(store *s, batch *b);
 /* Inserts all late records at their positions in the order of time. */
 void store_settle(store *s);
 
-/*
- * Colors the objects again if the number of records has grown by a quarter since the last time, and updates the lists.
- * Drawing may continue while the function runs, with some old and some new colors.
- */
+/* Colors the objects again if the number of records has grown by a quarter since the latest coloring, and updates the
+ * lists. Drawing may continue while the function runs, with some old and some new colors. */
 void store_color_objects(store *s);
 
 /* Returns a store's memory in bytes, including the memory for inserting late records, but not the mapped parts. */
@@ -125,7 +122,7 @@ size_t store_memory(const store *s);
  * memory. */
 bool store_shrink(store *s, size_t limit);
 
-/* Returns the number of records that were dropped or rejected. */
+/* Returns the number of records that the store has dropped or rejected. */
 static inline uint64_t store_missing(const store *s)
 {
     return s->first + s->rejected;
@@ -161,7 +158,7 @@ double store_duration(const store *s, uint32_t record);
 /* Returns the first record at or after a time, or count if all records are earlier. */
 uint32_t store_find_time(const store *s, int64_t time_ns);
 
-/* Returns a record by its time and place, or STORE_NONE if the store does not have it. */
+/* Returns a record by its time and place, or STORE_NONE if the store does not have the record. */
 uint32_t store_find_place(const store *s, int64_t time_ns, uint64_t place);
 
 /* Like store_find_time, but rounds the result up to a multiple of STORE_MARK. Does not access chunks. */
@@ -173,7 +170,7 @@ uint32_t store_find_time_near(const store *s, int64_t time_ns);
  */
 typedef struct store_clock {
     bool is_known;
-    bool is_measured;       /* measured against the collector's clock; otherwise reported by the host */
+    bool is_measured;       /* true: the collector has measured the error; false: the host has reported it */
     double low_ns, high_ns; /* the correction of the host's times is between these limits */
 } store_clock;
 store_clock store_clock_at(const store *s, uint16_t host, uint32_t record);
@@ -185,13 +182,11 @@ store_clock store_clock_furthest(const store *s, uint16_t host);
 /* Like store_clock_at, but uses only values that the host itself has logged. */
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record);
 
-/*
- * Returns the sum of the maximum errors of two hosts' clocks at a record in nanoseconds, not counting known offsets.
- * Returns 0 if the hosts share a clock, and CLOCK_BOUND_UNKNOWN if neither clock is known.
- */
+/* Returns the sum of the maximum errors of two hosts' clocks at a record in nanoseconds, without known offsets. Returns
+ * 0 if the hosts share a clock, and CLOCK_BOUND_UNKNOWN if neither clock is known. */
 double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint32_t record);
 
-/* Finds the machine whose clock each host uses. Call it for a store that comes from an index. */
+/* Finds the machine whose clock each host uses. Call the function for a store that comes from an index. */
 void store_note_machines(store *s);
 
 static inline const chunk *store_chunk(const store *s, uint32_t record)
@@ -230,8 +225,8 @@ static inline uint32_t store_object(const store *s, uint32_t record, unsigned la
     return store_chunk(s, record)->objects[layer][record % STORE_CHUNK];
 }
 
-/* Returns the step before a record, or STORE_NONE if the record is the first step of its object or the previous step
- * was dropped. The result is less than `record`. */
+/* Returns the step before a record. Returns STORE_NONE if the record is the first step of its object, or if the store
+ * has dropped the previous step. The result is less than `record`. */
 static inline uint32_t store_previous(const store *s, uint32_t record, unsigned layer)
 {
     uint32_t before = store_chunk(s, record)->previous[layer][record % STORE_CHUNK];

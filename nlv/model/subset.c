@@ -42,7 +42,8 @@ static nl_string string_of(const names *n, uint16_t number)
     return number == NAMES_NONE ? (nl_string){NULL, 0} : (nl_string){text, strlen(text)};
 }
 
-/* Returns whether a record is selected. Consecutive records are usually at consecutive places. */
+/* Returns whether a record is selected. First compares the likely place, because consecutive records are usually at
+ * consecutive places. */
 static bool is_selected(subsetting *s, uint32_t record)
 {
     if (s->places == NULL)

@@ -90,7 +90,7 @@ static int by_place(const void *a, const void *b)
 void time_zones_settle(time_zones *z)
 {
     guint count = 0;
-    g_array_sort(z->records, by_place); /* a stable sort */
+    g_array_sort(z->records, by_place); /* stable */
     for (guint i = 0; i < z->records->len; i++) {
         const shifted_record *own = &g_array_index(z->records, shifted_record, i);
         if (count == 0 || g_array_index(z->records, shifted_record, count - 1).place != own->place)

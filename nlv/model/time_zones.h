@@ -1,10 +1,10 @@
 /*
- * Corrects the times of spans whose start and end were logged in different time zones (request_graph_build). The record
- * of such an end contains the span's duration, which proves the difference. The corrected end follows from the
- * corrected start and this duration.
+ * Corrects the times of spans whose start and end were logged in different time zones (request_graph_build). The end
+ * record contains the span's duration, which proves the difference. The corrected end is the corrected start plus this
+ * duration.
  *
- * request_reading.c fills a time_zones from the graphs of requests. After time_zones_settle, it is constant, and any
- * thread may read it.
+ * request_reading.c fills a time_zones object from the graphs of requests. After time_zones_settle, the object is
+ * constant, and any thread may read it.
  */
 #ifndef NLV_TIME_ZONES_H
 #define NLV_TIME_ZONES_H
@@ -16,16 +16,17 @@ typedef struct time_zones time_zones;
 /* Creates an empty object for at most `records_max` records. */
 time_zones *time_zones_new(size_t records_max);
 
-/* Adds a reference to z, and returns z. Any thread may call it. */
+/* Adds a reference to z, and returns z. Any thread may call the function. */
 const time_zones *time_zones_ref(const time_zones *z);
 
-/* Drops a reference. Dropping the last reference frees z. NULL is allowed. Any thread may call it. */
+/* Drops a reference. Dropping the last reference frees z. NULL is allowed. Any thread may call the function. */
 void time_zones_unref(const time_zones *z);
 
 /*
  * Adds the start and the end of a span whose start is in another time zone. The places (batch.h) identify the two
- * records. The shifts are the nanoseconds to add to their times. `event` and `host` are names for time_zones_describe,
- * and zone_ns is the difference of the zones. Ignores the span if the maximum number of records is reached.
+ * records. The shifts are the nanoseconds to add to the times of these records. `event` and `host` are names for
+ * time_zones_describe, and zone_ns is the difference of the zones. Ignores the span if the maximum number of records is
+ * reached.
  */
 typedef struct time_zones_span {
     uint64_t begin_place, end_place;
@@ -34,13 +35,14 @@ typedef struct time_zones_span {
 } time_zones_span;
 void time_zones_add(time_zones *z, const time_zones_span *span);
 
-/* Sorts the records, so that the functions below can find them. Call it after each series of time_zones_add calls. */
+/* Sorts the records for the functions below. Call the function after each series of time_zones_add calls. */
 void time_zones_settle(time_zones *z);
 
 /* Returns the nanoseconds to add to the time of the record at a place, or 0. */
 int64_t time_zones_shift(const time_zones *z, uint64_t place);
 
-/* Returns whether `z` corrects a record that `former` does not correct. If `former` is NULL, it corrects no record. */
+/* Returns whether `z` corrects a record that `former` does not correct. NULL stands for an object that corrects no
+ * record. */
 bool time_zones_has_more(const time_zones *z, const time_zones *former);
 
 /* Appends a sentence for each event, host and difference of zones. The caller frees the sentences with g_free. */

@@ -46,10 +46,8 @@ typedef struct tree_node {
     int64_t begin_ns;
 } tree_node;
 
-/*
- * The parent of a wait is the span that encloses both ends of the wait. It is the parent of the span that begins after
- * the wait, or of the span that ended before the wait.
- */
+/* Returns the parent of a wait: the span that encloses both ends of the wait. This span is the parent of the span that
+ * begins after the wait, or of the span that ended before the wait. */
 static uint32_t parent_of_wait(const request_graph *g, const uint32_t *span_of, const request_step *step)
 {
     const uint32_t after = step->to != REQUEST_NONE ? span_of[step->to] : REQUEST_NONE,
@@ -61,7 +59,8 @@ static uint32_t parent_of_wait(const request_graph *g, const uint32_t *span_of, 
     return REQUEST_NONE;
 }
 
-/* Returns for each event the index of the span that it begins or ends, or REQUEST_NONE. The caller frees the array. */
+/* For each event, returns the index of the span that the event begins or ends, or REQUEST_NONE. The caller frees the
+ * array. */
 static uint32_t *spans_of_events(const request_graph *g)
 {
     uint32_t *span_of = g_new(uint32_t, g->event_count);
@@ -141,7 +140,7 @@ static uint32_t *order_of_tree(const GArray *all)
     g_free(next);
     g_free(first);
     g_free(stack);
-    for (; done < count; done++) /* request_graph_build breaks cycles, so usually no span is left */
+    for (; done < count; done++) /* append spans in cycles, which request_graph_build usually breaks */
         order[done] = (uint32_t)done;
     return order;
 }
@@ -205,8 +204,8 @@ static waterfall_row row_of_wait(const copying *c, const tree_node *n)
     return row;
 }
 
-/* Returns the color of a host in the picture. Hosts without such a color get the next numbers, so that each host has
- * the same color in all waterfalls. */
+/* Returns the color of a host in the picture. Hosts without a color in the picture get the next numbers, so that each
+ * host has the same color in all waterfalls. */
 static unsigned color_of_host(const model *m, const char *name)
 {
     const uint16_t host = names_find(model_store(m)->names.hosts, name);
