@@ -275,7 +275,7 @@ static void copy_graph(waterfall *w, const model *m, size_t lifeline, const requ
                                            : request_lines_edge_kind(g, &g->path[n->step]);
     }
     copy_path(&c, nodes);
-    for (guint i = 0; i < count; i++) /* request_lines_median makes the graph invalid */
+    for (guint i = 0; i < count; i++) /* last, because request_lines_median makes the graph invalid */
         g_array_index(w->rows, waterfall_row, i).median_ns = request_lines_median(m, lifeline, kinds[i]);
     g_free(kinds);
     g_free(rows);

@@ -1,10 +1,10 @@
 /*
  * A waterfall contains the spans of one request in the order of a tree, the critical path, and the request's records.
- * Between the spans are the waits: the long edges of the critical path. Each span and wait has the median duration of
- * the same spans and waits of other requests.
+ * It also contains the waits, which are the long edges of the critical path between spans. Each span and wait has the
+ * median duration of the same spans and waits of other requests.
  *
- * request_lines.c builds the graph of the request from its records. The waterfall is a copy, so that it can be drawn
- * without the model's lock.
+ * request_lines.c builds the graph of the request from its records. The waterfall is a copy, so that threads can draw
+ * it without the model's lock.
  */
 #ifndef NLV_WATERFALL_H
 #define NLV_WATERFALL_H
@@ -21,21 +21,21 @@ enum {
 typedef struct waterfall_row {
     bool is_wait;
     char *name;               /* the span's name, or the names of the events before and after the wait */
-    char *place;              /* host and program; for a wait between two places, both */
+    char *place;              /* host and program; for a wait between two places, both places */
     unsigned color;           /* number of the color of the span's host */
     unsigned depth;           /* 0 for a row without a parent */
     unsigned parent;          /* index of the row of a span, or G_MAXUINT */
     int64_t begin_ns, end_ns; /* nanoseconds since the start of the request */
     int64_t path_ns;          /* the span's self time or the wait's time on the critical path, in nanoseconds */
-    double median_ns; /* median duration in nanoseconds of spans with this name and program, or of waits between such
-                         events, in a sample of requests; or -1 */
+    double median_ns; /* median duration in nanoseconds, in a sample of requests, of spans with this name and program,
+                         or of waits between these events; -1: unknown */
     double certainty; /* for a wait whose edge is inferred, see request_step; otherwise 1 */
     bool failed, incomplete, inferred;
 } waterfall_row;
 
 /* A part of the critical path. */
 typedef struct waterfall_step {
-    unsigned row; /* index of the span that ran or of the wait, or G_MAXUINT for a short edge */
+    unsigned row; /* index of the running span or of the wait, or G_MAXUINT for a short edge */
     int64_t from_ns, to_ns;
 } waterfall_step;
 

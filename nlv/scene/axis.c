@@ -109,7 +109,7 @@ void axis_number_label(double value, double step, char out[32])
     int digits = step > 0 && step < 1 ? (int)fmin(ceil(-log10(step) - 1e-9), DIGITS_MAX) : 0;
     for (double scale = pow(10, digits); digits < DIGITS_MAX && fabs(value * scale - round(value * scale)) > 1e-6;
          scale *= 10)
-        digits++; /* the middle of an axis lies between two steps */
+        digits++; /* a label in the middle of an axis may be between two steps */
     snprintf(out, 32, "%.*f%s", digits, value == 0 ? 0 : value, name);
 }
 

@@ -22,7 +22,7 @@ double axis_step(double min);
 /* Writes a number with a unit prefix and as many digits as the step needs, such as "1.5 M". */
 void axis_number_label(double value, double step, char out[32]);
 
-/* How an axis writes times. */
+/* The kind of times that an axis shows. */
 typedef enum axis_clock { AXIS_UTC, AXIS_LOCAL, AXIS_RELATIVE, AXIS_CLOCKS } axis_clock;
 
 /*

@@ -1,7 +1,7 @@
 /*
  * Draws the spans of records that contain durations as bars. Draws overlapping spans of points in several lanes. If
  * many spans end in the view, draws only the longest span of each column, so that the cost depends on the size of the
- * picture. The module limits the search for spans that end long after the view.
+ * picture. To limit the time, the module examines at most BEYOND_MAX spans that end after the view.
  */
 #include "config.h"
 
@@ -46,7 +46,7 @@ static color bar_color(const bars *b, uint32_t record)
     return palette_series(number, c->view->dark);
 }
 
-/* Returns whether the bar of a record in a lifeline's row must be omitted: the span is already drawn as a line from its
+/* Returns whether to omit the bar of a record in a lifeline's row, because the span is already drawn as a line from its
  * start, or the record belongs to no lifeline. */
 static bool is_drawn_elsewhere(const bars *b, uint32_t record)
 {

@@ -11,7 +11,7 @@ typedef struct task {
     GMutex mutex;
     GCond changed;
     bool is_taken, is_over; /* is_taken: the second thread has accepted the task; is_over: the second thread has
-                               completed the task, or must not accept it */
+                               completed the task, or must not accept the task */
     int users;
 } task;
 

@@ -3,9 +3,9 @@
 #define NLV_BESIDE_H
 
 /*
- * Calls work(user) in this thread. If another thread is free in time, also calls work(user) in that thread. Returns
- * when both calls have returned. The two calls share the work through an atomic counter in `user`. Any thread may call
- * this function.
+ * Calls work(user) in this thread. If the second thread is free before this call ends, also calls work(user) in the
+ * second thread. Returns when both calls have returned. The two calls share the work through an atomic counter in
+ * `user`. Any thread may call this function.
  */
 void beside_run(void (*work)(void *user), void *user);
 

@@ -63,9 +63,7 @@ static void write_interval(const contrast *t, char text[96])
 
 static const char *const letters[COMPARED_SIDES] = {"A", "B"};
 
-/*
- * Returns the answer for the case that most requests differ, but a few slow requests hide the difference of the means.
- */
+/* Returns the answer if most requests differ, but a few slow requests hide the difference of the means. */
 static char *describe_most(const comparison *c)
 {
     char medians[COMPARED_SIDES][32];
@@ -101,7 +99,7 @@ char *comparison_describe(const comparison *c)
         by > 0 ? "slower" : "faster", after, before, by / base, (by - half) / base, (by + half) / base);
 }
 
-/* Appends sentences about the requests of a side that are not compared, or compared only in part. */
+/* Appends sentences about the requests of a side that the comparison omits or contains only in part. */
 static void describe_left_out(const comparison_side *s, const char *letter, GString *text)
 {
     if (s->undrawn > 0)

@@ -22,10 +22,8 @@ void comparison_draw(const comparison *c, const comparison_view *view, cairo_t *
 /* Returns the answer as a sentence, which the caller frees with g_free. */
 char *comparison_describe(const comparison *c);
 
-/*
- * Returns sentences about requests that were not compared, or compared only in part; NULL: all requests were compared
- * completely. The caller frees the result with g_free.
- */
+/* Returns sentences about requests that the comparison omits or contains only in part, or NULL if it contains all
+ * requests completely. The caller frees the result with g_free. */
 char *comparison_describe_left_out(const comparison *c);
 
 /* Returns a row of the table as a sentence, for screen readers. The caller frees it with g_free. */

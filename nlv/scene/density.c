@@ -17,9 +17,9 @@ struct density {
     int32_t *votes; /* votes of each pixel (see COLOR_BITS), in the same allocation as the totals; undefined where the
                        total is 0 */
     uint64_t work;
-    density *whole;           /* the area that contains this band; NULL: this is not a band */
-    int band_first, band_end; /* rows in which lines may be drawn */
-    int first_row, end_row;   /* rows in which lines were drawn */
+    density *whole;           /* the area that contains this band; NULL: the picture is not a band */
+    int band_first, band_end; /* rows in which the caller may draw lines */
+    int first_row, end_row;   /* rows that contain lines */
     float single;             /* strength of a pixel with a single line, 0 to 1 */
 };
 
@@ -34,7 +34,7 @@ density *density_new(double left, double top, double right, double bottom, doubl
     d->first_row = d->band_end = d->height;
     d->pen = 1;
     d->single = 0.5f;
-    /* Use one allocation, because the system would release and clear two smaller allocations in every frame. */
+    /* use one allocation, because the system would release and clear two smaller allocations in every frame */
     size_t pixels = (size_t)d->width * d->height;
     d->totals = g_malloc_n(pixels, sizeof *d->totals + sizeof *d->votes);
     memset(d->totals, 0, pixels * sizeof *d->totals);
@@ -77,8 +77,8 @@ void density_join(density *band)
 
 /*
  * The lowest byte of a vote is a pixel's color. The other bytes are the lead of this color over the other colors, as a
- * float (weighted version of Boyer and Moore, MJRTY, 1991). Four adjacent pixels vote together, because drawing spends
- * most of its time in vote_four. In a vector, a true comparison sets all bits of its element.
+ * float (weighted version of Boyer and Moore, MJRTY, 1991). vote_four processes four adjacent pixels at once, because
+ * drawing spends most of its time there. In a vector, a true comparison sets all bits of the element.
  */
 enum { COLOR_BITS = 0xff, HALF = 0x80, SIGN_BIT = INT32_MIN };
 typedef float four_floats __attribute__((vector_size(16), aligned(4)));
@@ -237,10 +237,8 @@ static float strength_of(float total, float single, float log_max)
     return single + (0.95f - single) * MIN(logf(total) / log_max, 1);
 }
 
-/*
- * A table contains the strengths, because computing a logarithm for every pixel would take too long. The index consists
- * of the exponent of a total, from 2^-8 to 2^32, and the first four bits of its fraction.
- */
+/* A table contains the strengths, because computing a logarithm for every pixel would take too long. The index in the
+ * table consists of the exponent of a total, from 2^-8 to 2^32, and the first four bits of its fraction. */
 enum { FRACTION_BITS = 4, FIRST_EXPONENT = -8, EXPONENTS = 40, STRENGTHS = EXPONENTS << FRACTION_BITS };
 
 static inline unsigned density_place_of(float total)
@@ -298,7 +296,7 @@ static bool find_rows(const density *d, int *first, int *end)
 }
 
 enum {
-    FILLED_AT_ONCE = 16, /* number of columns in a strip; their cells and pixels are near each other in memory */
+    FILLED_AT_ONCE = 16, /* number of columns in a strip, which keeps accesses to memory local */
     SHARED_MIN = 100000, /* minimum number of pixels for which a second thread helps */
 };
 
@@ -412,7 +410,7 @@ void density_paint(density *d, cairo_t *cr, bool dark, float max)
     cairo_translate(cr, d->left, d->top);
     cairo_scale(cr, 1 / d->scale, 1 / d->scale);
     cairo_set_source_surface(cr, surface, 0, first);
-    cairo_pattern_set_filter(cairo_get_source(cr), CAIRO_FILTER_FAST); /* affects only coarse pictures */
+    cairo_pattern_set_filter(cairo_get_source(cr), CAIRO_FILTER_FAST); /* the filter affects only coarse pictures */
     cairo_paint(cr);
     cairo_restore(cr);
     cairo_surface_destroy(surface);

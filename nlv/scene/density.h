@@ -1,7 +1,7 @@
 /*
  * Draws thousands of overlapping lines as a picture of their density: the number of lines that cross each pixel, and
- * the color of most of these lines. Each pixel has one unmixed color, so that single lines stay visible. The strength
- * of a pixel grows with the logarithm of the number of lines.
+ * the color of most of these lines. The color of a pixel is never a mixture, so that single lines stay visible. The
+ * strength of a pixel grows with the logarithm of the number of lines.
  */
 #ifndef NLV_DENSITY_H
 #define NLV_DENSITY_H
@@ -21,7 +21,8 @@ void density_free(density *d);
 
 /*
  * density_band returns a band of an area, from `top` up to, but not including, `bottom` (in user units). Another thread
- * may draw into the band, which clips lines at its borders. density_join, which the area's thread calls, ends the band.
+ * may draw into the band, which clips lines at its borders. density_join ends the band. The thread that owns the area
+ * calls density_join.
  */
 density *density_band(density *whole, double top, double bottom);
 void density_join(density *band);
@@ -36,7 +37,7 @@ void density_line(density *d, double x0, double y0, double x1, double y1, float 
 /* Draws a line in one color on top of all other lines. */
 void density_line_on_top(density *d, double x0, double y0, double x1, double y1, unsigned color);
 
-/* Returns the number of pixels drawn so far, a measure of the cost of drawing. */
+/* Returns the number of pixels drawn so far, as a measure of the cost of drawing. */
 uint64_t density_work(const density *d);
 
 /* Paints the picture. A pixel with `max` lines has full strength. If `max` is 0, uses the maximum in the picture. */

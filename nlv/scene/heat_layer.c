@@ -1,8 +1,8 @@
 /*
- * The heat map of requests (heat_map.h), which replaces the overview. It shows the times of all requests in the log,
- * and their durations on a logarithmic scale. Slow and failed requests have marks that are visible even if a mark
- * stands for one request of a million. The picture is cached until requests are added or the size changes, so that a
- * frame usually only copies this picture.
+ * The heat map of requests (heat_map.h), which replaces the overview. The heat map shows the times of all requests in
+ * the log, and their durations on a logarithmic scale. The marks of slow and failed requests are visible even if only
+ * one of a million requests is slow. The module caches the picture until requests are added or the size changes, so
+ * that a frame usually only copies this picture.
  */
 #include "config.h"
 
@@ -20,7 +20,7 @@ enum {
     GROUP_WIDTH = 8,
     LEGEND_GAP = 14,
     PIXELS_MAX = 16000,
-    P50_REQUESTS_MIN = 20, /* with fewer requests, the curve of a quantile would have no meaning */
+    P50_REQUESTS_MIN = 20, /* minimum number of requests for the curve of the median */
     P99_REQUESTS_MIN = 100,
     CELL_HEIGHT_MIN = 3,   /* units */
     CELL_WIDTH = 2,        /* pixels */
@@ -64,7 +64,7 @@ static void columns_between(const layer_context *c, const heat_map *h, double le
     const double first = floor(heat_map_column(h, layout_overview_time(c->layout, left))),
                  end = floor(heat_map_column(h, layout_overview_time(c->layout, right)));
     *from = (unsigned)CLAMP(first, 0, HEAT_COLUMNS);
-    /* At the right edge, include the column that the edge cuts: it has the last requests. */
+    /* at the right edge, include the column that the edge cuts, because this column has the last requests */
     *to = right < c->layout->overview_right ? (unsigned)CLAMP(MAX(end, first + 1), 0, HEAT_COLUMNS) : HEAT_COLUMNS;
 }
 
@@ -137,7 +137,7 @@ static void paint_cells(const layer_context *c, const heat_scale *s, const heat_
     uint32_t shades[SHADES];
     for (unsigned i = 0; i < SHADES; i++) {
         color shade = palette_heat(i / (SHADES - 1.0), c->view->dark);
-        if (request_list_has_logs(model_requests(c->model))) /* a gray map, so that the colors of the logs stand out */
+        if (request_list_has_logs(model_requests(c->model))) /* gray, so that the colors of the logs stand out */
             shade.red = shade.blue = shade.green;
         shades[i] = palette_pixel(shade);
     }
@@ -164,10 +164,8 @@ static void paint_cells(const layer_context *c, const heat_scale *s, const heat_
     cairo_surface_mark_dirty(picture);
 }
 
-/*
- * Draws the marks of the slow requests. If `failed` is true, draws the marks of the failed requests instead. Draws at
- * most one mark in MARK_GAP units of a row.
- */
+/* Draws the marks of the slow requests or, if `failed` is true, of the failed requests. Draws at most one mark in
+ * MARK_GAP units of a row. */
 static void draw_marks(const layer_context *c, cairo_t *cr, const heat_scale *s, const heat_pixels *p, bool failed)
 {
     enum { MARK_GAP = 2 };
@@ -193,8 +191,8 @@ static double place_of_column(const layer_context *c, const heat_map *h, unsigne
 
 /*
  * Draws the quantile `share` of the durations of a map over time. A point of the curve stands for the requests of a
- * group of columns, and is in the middle of those columns that have requests. The curve is interrupted where a long
- * range of time has no requests.
+ * group of columns, and is in the middle of those columns that have requests. The curve has a gap where a long range of
+ * time has no requests.
  */
 static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s, const heat_map *h, color ink,
                        double share, bool is_dashed)
@@ -242,9 +240,8 @@ static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s,
     cairo_set_dash(cr, NULL, 0, 0);
 }
 
-/*
- * Draws the median and the 99th percentile of all requests. If the logs have different colors, draws them for each log.
- */
+/* Draws the median and the 99th percentile of all requests. If the logs have different colors, draws a curve for each
+ * log instead. */
 static void draw_curves(const layer_context *c, cairo_t *cr, const heat_scale *s, const heat_key *key)
 {
     const request_list *l = model_requests(c->model);
@@ -311,7 +308,7 @@ static void draw_kept(const layer_context *c, const heat_scale *s)
     cairo_paint(c->cr);
 }
 
-/* ---- the axis, the legend and marks of the user ---- */
+/* ---- the axis and the legend ---- */
 
 static void draw_duration(const layer_context *c, double ns, double y)
 {
@@ -325,8 +322,8 @@ static void draw_duration(const layer_context *c, double ns, double y)
     text_draw(c->cr, label, TEXT_SMALL, palette_muted(c->view->dark), TEXT_RIGHT, c->layout->left - 8, y, 0);
 }
 
-/* Draws the labels of durations: powers of ten up to 10 s, minutes and hours, and round values between them if they
- * fit. */
+/* Draws the labels of durations: powers of ten up to 10 s, minutes and hours. Adds round values between these labels if
+ * there is space. */
 static void draw_durations(const layer_context *c, const heat_scale *s)
 {
     static const double seconds[] = {1,   2,    5,    10,   20,    30,    60,    120,   300,
@@ -351,7 +348,7 @@ static void draw_durations(const layer_context *c, const heat_scale *s)
             above = y - half;
         }
         if (seconds[i] == 5 &&
-            unit_ns < 1e9) { /* values above 5 are minutes and hours, so they apply only if the unit is a second */
+            unit_ns < 1e9) { /* the steps above 5 are minutes and hours, so use them only with the unit second */
             unit_ns *= 10;
             i = (size_t)-1;
         }
@@ -380,13 +377,13 @@ static uint64_t count_slow(const heat_map *h)
     return slow;
 }
 
-/* An entry of the legend: a sample of its mark or curve, and a text. */
+/* An entry of the legend: a sample of a mark or curve, and a text. */
 typedef enum legend_kind { LEGEND_COUNT, LEGEND_ERRORS, LEGEND_SLOW, LEGEND_P99, LEGEND_P50, LEGEND_KINDS } legend_kind;
 
 enum { SAMPLE_WIDTH = 18 };
 
 typedef struct legend_entry {
-    char text[48]; /* "": the entry is not shown */
+    char text[48]; /* "": omit the entry */
     double left, right;
 } legend_entry;
 
@@ -461,7 +458,7 @@ void heat_layer_draw(const layer_context *c)
 {
     const heat_scale s = heat_scale_of(map_of(c), c->layout);
     draw_durations(c, &s);
-    draw_view(c); /* the frame of the visible interval; drawn later, it would cover the marks */
+    draw_view(c); /* draw the frame of the visible interval first, so that it does not cover the marks */
     draw_kept(c, &s);
 }
 

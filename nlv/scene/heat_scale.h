@@ -8,23 +8,19 @@
 #include "scene/layout.h"
 #include "scene/palette.h"
 
-/*
- * The rows [low, high) of the map, and the y coordinates between which they are drawn. Requests that belong to lower
- * rows are drawn in the row `low`.
- */
+/* The rows [low, high) of the map, and the y coordinates between which these rows are drawn. The row `low` also
+ * contains the requests of lower rows. */
 typedef struct heat_scale {
     unsigned low, high;
     double top, bottom;
     bool is_cut; /* there are requests below `low` */
 } heat_scale;
 
-/* Returns whether the histogram has the counts of its axis at the top. A low strip has no space for them. */
+/* Returns whether the strip is high enough for the counts at the top of the histogram. */
 bool heat_scale_has_counts(const layout *l);
 
-/*
- * Returns the scale with all rows that have requests, and a margin. If a few requests are shorter than the others by
- * several powers of ten, the scale omits their rows.
- */
+/* Returns the scale with all rows that have requests, and a margin. The scale omits the rows of a few requests that are
+ * shorter than the others by several powers of ten. */
 heat_scale heat_scale_of(const heat_map *h, const layout *l);
 
 /* Returns the y coordinate of a row. `row` may have a fraction, which is the position within the row. */
@@ -33,7 +29,7 @@ double heat_scale_y(const heat_scale *s, double row);
 /* Returns the row of a duration. The fraction is the position within the row. */
 double heat_row_of_ns(double duration_ns);
 
-/* Returns the color of the lines of a log's requests. Call it only if request_list_has_logs returns true. */
+/* Returns the color of the lines of a log's requests. Call the function only if request_list_has_logs returns true. */
 color heat_scale_log_color(const model *m, unsigned log, bool dark);
 
 /* Returns the lowest row of slow requests. */

@@ -1,7 +1,7 @@
 /*
  * The histogram of the requests' durations, at the right of the heat map (heat_layer.c), with the same scale of
- * durations. The bars run to the right; their lengths are logarithms of the counts, so that a single request is visible
- * beside a million. This module has no state.
+ * durations. The bars extend to the right. Their lengths are logarithms of the counts, so that a single request is
+ * visible beside a million requests. This module has no state.
  */
 #include "config.h"
 
@@ -49,7 +49,7 @@ static void draw_counts(const layer_context *c, const count_scale *s)
         cairo_stroke(c->cr);
         write_count(count, label);
         const double width = text_width(c->cr, label, TEXT_SMALL);
-        /* omits the label 1, because the bar of an outlier may be there, and all labels that would overlap the bars */
+        /* omit the label 1, which the bar of an outlier may cover, and all labels that would overlap the bars */
         if (count == 1 || x - width - 2 < free || !heat_scale_has_counts(l))
             continue;
         text_draw(c->cr, label, TEXT_SMALL, palette_muted(c->view->dark), TEXT_RIGHT, x - 2,
@@ -64,7 +64,7 @@ static void fill_bar_of(const layer_context *c, const count_scale *s, double top
     cairo_fill(c->cr);
 }
 
-/* Returns the number of requests that are drawn in a row. */
+/* Returns the number of requests that the histogram shows in a row. */
 static double count_in_row(const uint64_t counts[HEAT_ROWS], const heat_scale *s, unsigned row)
 {
     uint64_t sum = 0;

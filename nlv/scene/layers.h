@@ -1,4 +1,4 @@
-/* The layers of a scene, one file for each layer. They draw into panes that layout.h has placed. */
+/* The layers of a scene, one file for each layer. The layers draw into panes that layout.h has placed. */
 #ifndef NLV_LAYERS_H
 #define NLV_LAYERS_H
 
@@ -22,16 +22,16 @@ typedef struct layer_context {
 /* Returns the x coordinate of a record's time. */
 double layer_x(const layer_context *c, uint32_t record);
 
-/* Draws the background of a pane of lifelines: the rectangle, the rows and their labels. */
+/* Draws the background of a pane of lifelines: the rectangle, the lines of the rows, and their labels. */
 void lifelines_layer_back(const layer_context *c, const pane *p);
 void lifelines_layer_draw(const layer_context *c, const pane *p);
 void lifelines_layer_name_slowest(const layer_context *c);
 void points_layer_back(const layer_context *c, const pane *p);
 void points_layer_draw(const layer_context *c, const pane *p);
-/* Draws loadlines. Also draws the pane's background, because the axis depends on the data. */
+/* Draws loadlines and the pane's background, because the axis in the background depends on the data. */
 void loadlines_layer_draw(const layer_context *c, const pane *p);
 
-/* Draws the throughput of a loadline with rate=true, with its background. */
+/* Draws the throughput of a loadline with rate=true, and the pane's background. */
 void throughput_layer_draw(const layer_context *c, const pane *p);
 
 /* Draws the numbers of an axis from `low` to `high` at the left of a pane, and the name of a loadline. */
@@ -55,7 +55,7 @@ void loadlines_layer_draw_collapsed(const layer_context *c, const pane *p);
 /* Returns the height of the bars of an event in a pane of lifelines, or 0 if the event's records have no durations. */
 double bars_height(const layer_context *c, const pane *p, uint16_t event);
 
-/* Finds the nearest of these bars, like points_layer_find. The result belongs to no object. */
+/* Like points_layer_find, for the bars that bars_draw draws. The result belongs to no object. */
 void bars_find(const layer_context *c, const pane *p, unsigned row, uint16_t event, double x, double y,
                scene_found *found);
 
@@ -67,7 +67,7 @@ void legend_layer_draw(const layer_context *c);
 int legend_layer_find(const layer_context *c, double x, double y, bool *is_more);
 int legend_layer_step(const layer_context *c, int from, int by);
 
-/* Draws the flashes of slow requests that have just ended, in the right margin and above the plot. */
+/* In the right margin and above the plot, draws the flashes of slow requests that have just ended. */
 void marks_layer_flash(const layer_context *c);
 
 /* Draws the bookmarks of the view, in front of all panes. */
@@ -80,7 +80,8 @@ void overview_layer_draw(const layer_context *c);
 /* Draws the heat map of requests in the strip. */
 void heat_layer_draw(const layer_context *c);
 
-/* Draws the legend of the heat map, if it is visible, in the caption's line up to `right`. Returns its left edge. */
+/* If the heat map is visible, draws its legend in the caption's line up to `right`. Returns the left edge of the
+ * legend. */
 double heat_layer_legend(const layer_context *c, double right);
 
 /* Returns the part of the legend of the heat map at a position. */
@@ -104,10 +105,8 @@ enum { LOADLINE_NUMBERS = 48 };
 void layer_pane(const layer_context *c, const pane *p);
 void layer_row(const layer_context *c, const pane *p, unsigned row, const char *label);
 
-/*
- * Find the record whose mark is nearest to (x, y). If the mark is nearer than found->distance (in units), the functions
- * store the record and its distance in `found`.
- */
+/* Find the record whose mark is nearest to (x, y). If the mark is nearer than found->distance (in units), the functions
+ * store the record and the distance in `found`. */
 void lifelines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);
 void points_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);
 void loadlines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);

@@ -12,7 +12,7 @@ enum {
     HISTOGRAM_PLOT_MIN = 400,
     HISTOGRAM_GAP = 10,
     STRIPS_TALL = 40,     /* with more strips, a pane does not become higher */
-    STRIP_READABLE = 5,   /* minimum height of a strip whose colors can be compared with those of its neighbours */
+    STRIP_READABLE = 5,   /* minimum height of a strip whose colors a reader can compare with its neighbors */
     STRIPS_READABLE = 12, /* with more strips, a strip may show several hosts */
     COLLAPSED = 13,       /* height of a collapsed pane */
     COLLAPSED_GAP = 2,
@@ -22,7 +22,7 @@ enum {
 
 static const double margin = 14, label_gap = 8;
 
-/* Returns whether a loadline has a strip for each host. A rate is one sum over all hosts. */
+/* Returns whether a loadline has a strip for each host. A loadline of a rate has one sum over all hosts. */
 static bool has_strips(const model *m, guint loadline)
 {
     const drawing_loadline *l = g_ptr_array_index(model_drawing(m)->loadlines, loadline);
@@ -74,10 +74,8 @@ static double pane_gap(double height)
     return CLAMP(height / 30, 10, 18);
 }
 
-/*
- * Returns the relative height of a pane. `height` is the total height of all panes. In a low picture, the share of the
- * other panes is smaller, because the rows of the lifelines would otherwise be too low.
- */
+/* Returns the relative height of a pane. `height` is the total height of all panes. In a low picture, the other panes
+ * get a smaller share, so that the rows of the lifelines are high enough. */
 static double weight(const pane *p, double height)
 {
     if (p->is_collapsed)
@@ -105,11 +103,11 @@ static bool is_dense(const layout *l, const model *m, const scene_view *view)
 }
 
 /*
- * Places the overview, a strip at the bottom, if the picture is high enough, and one of these conditions is true: the
- * view requests the overview, a part of the log is not visible, or there are requests but no lifelines. A heat map is
- * higher than a strip of densities, and the histogram of durations may be beside the heat map. If the lines are so many
- * that they fill the panes, the heat map gets a large part of the height, because only the heat map shows single
- * requests.
+ * Places the overview, a strip at the bottom, if the picture is high enough. One of these conditions must also be true:
+ * the view requests the overview, a part of the log is not visible, or there are requests but no lifelines. A heat map
+ * is higher than a strip of densities, and the histogram of durations may be beside the heat map. If the lines are so
+ * many that they fill the panes, the heat map gets a large part of the height, because the panes then do not show
+ * single requests.
  */
 static void place_overview(layout *l, const model *m, const scene_view *view, bool is_part)
 {
@@ -225,10 +223,8 @@ static bool is_open_strips(const pane *p)
     return p->kind == PANE_LOADLINE && p->rows > 1 && !p->is_collapsed;
 }
 
-/*
- * If strips are too low to read, collapses the last loadline with strips that the user has not expanded. Always leaves
- * one loadline with strips. Returns false if it collapses nothing.
- */
+/* If strips are too low to read, collapses the last loadline with strips that the user has not expanded. Always leaves
+ * one loadline with strips. Returns false if there is no loadline to collapse. */
 static bool collapse_one(layout *l, const scene_view *view)
 {
     pane *last = NULL;
@@ -276,7 +272,7 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
 double layout_x(const layout *l, const scene_view *view, int64_t time_ns)
 {
     double share = ((double)time_ns - (double)view->from_ns) / ((double)view->to_ns - (double)view->from_ns);
-    /* use integers, which are exact; only for times so far away that the difference overflows, use doubles */
+    /* use integers, which are exact, unless the difference of distant times overflows */
     int64_t offset;
     if (!__builtin_sub_overflow(time_ns, view->from_ns, &offset))
         share = (double)offset / (double)(view->to_ns - view->from_ns);

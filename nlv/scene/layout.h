@@ -9,8 +9,8 @@ typedef enum pane_kind { PANE_LIFELINES, PANE_POINTS, PANE_LOADLINE } pane_kind;
 typedef struct pane {
     pane_kind kind;
     guint index;        /* index in the drawing's list of its kind; points have one pane */
-    double top, bottom; /* top and bottom of its plot */
-    unsigned rows;      /* number of rows; of a loadline: the number of strips, or 1 for curves */
+    double top, bottom; /* top and bottom of the pane's plot */
+    unsigned rows;      /* number of rows; for a loadline: the number of strips, or 1 for curves */
     bool is_collapsed;  /* only the name of the loadline is visible */
 } pane;
 

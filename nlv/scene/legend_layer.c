@@ -1,7 +1,5 @@
-/*
- * The legend: the meanings of the colors, in a line below the title. If some meanings do not fit, the legend shows how
- * many it omits. This module has no state.
- */
+/* The legend: the meanings of the colors, in a line below the title. If some meanings do not fit, the legend shows the
+ * number of omitted meanings. This module has no state. */
 #include "config.h"
 
 #include "model/checks.h"
@@ -67,10 +65,8 @@ static char *legend_text(const layer_context *c, const char *text)
     return with;
 }
 
-/*
- * Returns whether all lifelines have the color of one host although they also visit other hosts. Such a color has no
- * meaning, so the legend omits it.
- */
+/* Returns whether all lifelines have the color of one host although they also visit other hosts. The legend omits this
+ * color, because it does not distinguish lifelines. */
 static bool is_color_meaningless(const layer_context *c)
 {
     const store *s = c->store;
@@ -122,10 +118,9 @@ static int by_name(const void *a, const void *b, void *user)
 }
 
 /*
- * Returns the colors in the order of the legend, which is by name, with numbers in names in numerical order. nlv
- * assigns colors while it reads the log, so the order in which it assigns them depends on the log. If there are more
- * colors than the user can filter, the legend has only room for some of them, and keeps their own order. The caller
- * frees the array.
+ * Returns the colors in the order of the legend: sorted by name, with numbers in names in numerical order, because the
+ * order in which nlv assigns colors depends on the log. Does not sort more colors than the user can filter, because the
+ * legend has space for only some of them. The caller frees the array.
  */
 static size_t *order_colors(const layer_context *c)
 {
@@ -147,12 +142,12 @@ static size_t position_of(const layer_context *c, const size_t *order, size_t co
     return i;
 }
 
-/* The entries that fit. */
+/* The part of the legend that fits. */
 typedef struct legend {
     GArray *entries; /* entry */
     size_t next;     /* position of the first color that does not fit */
     size_t omitted;  /* number of colors that do not fit */
-    double end;      /* the left edge of the text about them */
+    double end;      /* left edge of the text about the omitted colors */
 } legend;
 
 /* Returns a legend whose first color is at the position `first` of `order`. The caller frees its entries. */
@@ -183,8 +178,8 @@ static legend place_from(const layer_context *c, const size_t *order, size_t fir
     return (legend){entries, i < count ? i : 0, has_colors ? count - i + first : 0, x};
 }
 
-/* Returns the first part of the legend or, if the color that the user has chosen with the keyboard does not fit there,
- * the part with this color. The caller frees its entries. */
+/* Returns the first part of the legend. If this part lacks the color that the user has chosen with the keyboard,
+ * returns the part with this color. The caller frees its entries. */
 static legend place_entries(const layer_context *c, const size_t *order)
 {
     legend l = place_from(c, order, 0);

@@ -1,9 +1,9 @@
 /*
- * Lifelines: draws the edges of each request as lines, with a row for each event. Draws a small number of lifelines as
- * lines with marks, along the edges of each request's graph (request_lines.h). If there are many lifelines, uses the
- * edges that the order of rows implies (edges.h). In each column of the plot, the module then draws the shortest
- * segment, the longest segment and a sample of the other segments of each kind (density.h). The cost therefore depends
- * on the size of the picture, not of the log. Draws impossible edges in red, in front.
+ * Lifelines: draws the edges of each request as lines, with a row for each event. Draws a few lifelines as lines with
+ * marks, along the edges of each request's graph (request_lines.h). For many lifelines, uses the edges that the order
+ * of rows implies (edges.h). In each column of the plot, the module then draws the shortest segment, the longest
+ * segment and a sample of the other segments of each kind (density.h). The cost therefore depends on the size of the
+ * picture, not on the size of the log. Draws impossible edges in red, in front.
  */
 #include "config.h"
 
@@ -23,12 +23,12 @@
 enum {
     LINES_ON_PIXELS = 400, /* maximum number of visible segments to draw as lines in a picture of pixels */
     LINES_ON_PAPER = 6000,
-    MATCHES_DRAWN = 400, /* maximum number of found requests that are drawn */
+    MATCHES_DRAWN = 400, /* maximum number of found requests that the layer draws */
     GRAPHS_MAX = 2000,   /* maximum number of visible segments, and of visible first steps, for drawing along graphs */
     STEPS_MAX = 50000,   /* maximum total number of steps of the requests, for drawing along graphs */
-    DASHED_MAX = 500,    /* maximum number of segments of which the inferred lines are dashed, not pale */
-    MARKS_UP_TO = 1200,  /* maximum number of segments that are drawn with marks */
-    BETWEEN = 2,         /* number of segments that are drawn in a column in addition to its extremes */
+    DASHED_MAX = 500,    /* with at most this number of segments, inferred lines are dashed, not pale */
+    MARKS_UP_TO = 1200,  /* maximum number of segments that the layer draws with marks */
+    BETWEEN = 2,         /* number of segments that the layer draws in a column besides the extremes */
     REACHING_MAX = 500,  /* maximum number of drawn segments of a kind that cross the right edge */
     WORK_MAX = 190000,   /* maximum total length of the lines of a frame, in units */
     FIND_MAX = 2000, /* maximum number of segments of a kind among which the search for the nearest segment chooses */
@@ -87,10 +87,8 @@ static unsigned color_of(const drawer *d, uint32_t record)
     return model_object_color(d->c->model, d->p->index, store_object(d->c->store, record, d->layer));
 }
 
-/*
- * Returns the x coordinate at which an entry begins. The list contains the duration as a float, which may be too
- * imprecise for a long segment. In this case, looks up the record at which the segment begins.
- */
+/* Returns the x coordinate at which an entry begins. The list contains the duration as a float. If a float is too
+ * imprecise for a long segment, looks up the record at which the segment begins. */
 static double start_x(const drawer *d, const kind *k, size_t i)
 {
     const double relative_error = 1.2e-7;
@@ -154,10 +152,8 @@ static int prevailing(const drawer *d, const kind *k, size_t from, size_t count,
     return DENSITY_MIXED;
 }
 
-/*
- * Draws one of a column's many segments. The caller knows the position of the segment's end to one pixel, and the list
- * contains its duration, so the function does not access distant memory.
- */
+/* Draws one of a column's many segments. The caller passes the position of the segment's end, exact to one pixel, and
+ * the duration from the list, so the function does not access distant memory. */
 static void draw_quickly(const drawer *d, const kind *k, double x, double long_ns, float weight, int ink)
 {
     double x0 = x - MIN(long_ns / d->pixel_ns / d->c->scale, 1e6);
@@ -169,13 +165,13 @@ static void draw_quickly(const drawer *d, const kind *k, double x, double long_n
 }
 
 /* Returns the duration of an entry in nanoseconds. If `grain` is more than 1, returns the duration of a nearby entry,
- * which the node contains. */
+ * which the node has stored. */
 static double long_ns_at(const kind *k, size_t i, size_t grain)
 {
     return grain > 1 ? list_node_of(k->list, i, grain)->sample : list_value(k->list, i);
 }
 
-/* A column of the plot, and the segments that end in it. */
+/* A column of the plot, and the segments that end in the column. */
 typedef struct segment_column {
     double x, width;
     size_t from, to, grain;
@@ -200,7 +196,8 @@ static int column_ink(const drawer *d, const kind *k, const segment_column *s, s
     return (int)(color_of(d, list_at(k->list, i)) % DENSITY_COLORS);
 }
 
-/* Draws all segments of a column. If there are many, draws the shortest, the longest and a sample. */
+/* Draws all segments of a column. If there are many segments, draws the shortest segment, the longest segment and a
+ * sample. */
 static void draw_column(const drawer *d, const kind *k, segment_column s)
 {
     size_t from = s.from, to = s.to, count = to - from;
@@ -258,7 +255,7 @@ static void draw_kind(const drawer *d, const kind *k)
             draw_segment(d, k, i);
         return;
     }
-    /* skip columns only if segments slant: a steep segment stays within its column, so that skipped columns would be
+    /* skip columns only if segments slant, because a steep segment stays within its column and skipped columns would be
      * visible */
     double wanted = width * c->scale < 1 ? 0 : c->column_count * (BETWEEN + 2) / lines;
     unsigned step = (unsigned)CLAMP(ceil(wanted), 1, MAX(c->column_count / 8, 1));
@@ -276,9 +273,8 @@ static void draw_kind(const drawer *d, const kind *k)
 
 typedef void each_segment(const drawer *d, const kind *k, size_t i, void *user);
 
-/* Calls `take` for at most REACHING_MAX segments that begin before the right edge and end beyond it. Finds them by
- * their durations.
- */
+/* Calls `take` for at most REACHING_MAX segments that begin before the right edge and end beyond this edge. Finds these
+ * segments by their durations. */
 static void each_reaching(const drawer *d, const kind *k, each_segment *take, void *user)
 {
     const store *s = d->c->store;
@@ -529,7 +525,7 @@ static void draw_graphs(const drawer *d, const GArray *objects)
             const request_drawn *request = request_lines_find(c->model, d->p->index, object);
             color ink = palette_series(model_object_color(c->model, d->p->index, object), c->view->dark);
             for (line_kind kind = LINE_INFERRED; kind < LINE_KINDS; kind++) {
-                /* dashes of many lines would look like noise and take long to draw; draw pale lines instead */
+                /* draw pale lines instead, because dashes of many lines would look like noise and take long to draw */
                 const bool is_pale = kind == LINE_INFERRED && d->visible > DASHED_MAX;
                 palette_set(c->cr, impossible ? palette_alarm() : ink, is_pale ? 0.4 : 0.85);
                 if ((kind == LINE_IMPOSSIBLE) == (impossible == 1))
@@ -539,7 +535,8 @@ static void draw_graphs(const drawer *d, const GArray *objects)
             for (uint32_t r = request->last; r != STORE_NONE && impossible == 0;
                  r = store_previous(c->store, r, d->layer))
                 add_dot(d, r);
-            cairo_fill(c->cr); /* one path for all marks of a request takes a fraction of the time of single marks */
+            cairo_fill(c->cr); /* fill one path with all marks of a request, which takes a fraction of the time of
+                                  single marks */
         }
 }
 
@@ -575,7 +572,7 @@ static void draw_selected(const drawer *d)
     }
 }
 
-/* Draws the line below the pointer in front of the others. */
+/* Draws the line below the pointer in front of the other lines. */
 static void draw_hovered(const drawer *d)
 {
     const layer_context *c = d->c;
@@ -672,10 +669,8 @@ static void draw_kinds(const drawer *d)
     draw_starts(d);
 }
 
-/*
- * The number of horizontal bands of the pane. Each band is drawn by one thread. More than two bands would not help,
- * because every thread must look up the segments that cross the borders of its band.
- */
+/* The number of horizontal bands of the pane. A thread draws each band. More than two bands would not help, because
+ * every thread must look up the segments that cross the borders of its band. */
 enum { BANDS = 2 };
 typedef struct bands {
     drawer drawers[BANDS];
@@ -775,8 +770,8 @@ static char *slowest_text(const layer_context *c, const slow_line *slow, unsigne
 }
 
 /*
- * Returns the middle of a text about a line whose middle is at line_y. If possible, the text is above the first row or
- * below the last row, where it covers no lines: there, it may reach into the gap beside the pane. `half` is half the
+ * Returns the middle of a text about a line whose middle is at line_y. If possible, places the text above the first row
+ * or below the last row, where the text covers no lines and may extend into the gap beside the pane. `half` is half the
  * height of the text. Sets *is_free to whether the text covers no lines.
  */
 static double place_text(const layer_context *c, const pane *p, double line_y, double half, bool *is_free)
@@ -798,10 +793,8 @@ static double place_text(const layer_context *c, const pane *p, double line_y, d
     return best;
 }
 
-/*
- * Draws a line in front of all other lines. Writes the line's events, host and duration, with a sample of the line,
- * above or below all lines, or directly above the line if there is no space.
- */
+/* Draws a line in front of all other lines. Writes the line's events, host and duration, with a sample of the line. The
+ * text is above or below all lines or, if there is no space, directly above the line. */
 static void name_line(const layer_context *c, const pane *p, const slow_line *slow)
 {
     enum { SAMPLE = 22 };

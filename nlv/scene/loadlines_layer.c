@@ -1,8 +1,8 @@
 /*
  * Loadlines: draws the values of a field over time as a curve for each host, with a separate axis. If a column contains
  * many values, draws their mean and, behind it, a band from their minimum to their maximum, so that peaks stay visible
- * at every scale. More than STORE_CURVES_MAX curves would be illegible. In that case, each host has a strip whose
- * color is the maximum in each column.
+ * at every scale. More than STORE_CURVES_MAX curves would be illegible. With more hosts, each host has a strip, whose
+ * color shows the maximum in each column.
  */
 #include "config.h"
 
@@ -18,10 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Maximum number of values that the module draws as one line with cairo. In pictures with pixels, the number is
- * smaller, because antialiasing takes time.
- */
+/* Maximum number of values that the module draws as one line with cairo. For pictures with pixels (STROKED_RASTER_MAX),
+ * the number is smaller, because antialiasing takes time. */
 enum { STROKED_MAX = 250, STROKED_RASTER_MAX = 50 };
 
 typedef struct curve {
@@ -79,8 +77,8 @@ void loadlines_layer_axis(const layer_context *c, const pane *p, double low, dou
     cairo_t *cr = c->cr;
     bool dark = c->view->dark;
     layer_pane(c, p);
-    /* Draw the numbers at both ends, and a third number in the middle if there is enough height. In a pane that is
-     * lower than a line of text, draw only the number at the top. */
+    /* draw the numbers at both ends, and a number in the middle if there is enough height; in a pane that is lower than
+     * a line of text, draw only the number at the top */
     const double height = p->bottom - p->top;
     const int parts = height > 3.5 * text_height(TEXT_SMALL) ? 2 : 1;
     const int first = height < text_height(TEXT_SMALL) ? parts : 0;
@@ -149,8 +147,7 @@ static unsigned find_columns(const curve *k, const list *l, size_t from, column_
         if (to == from)
             continue;
         list_extremes e = list_find_extremes(l, from, to, NULL, NULL);
-        /* in large lists, use the middle of the column, because accessing the record's time would read distant memory
-         */
+        /* in large lists, use the middle of the column, to avoid an access to distant memory for the record's time */
         double x = grain > 1 || c->is_near ? c->layout->left + (column + 0.5) * unit
                                            : floor(layer_x(c, list_at(l, from))) + 0.5;
         columns[count++] = (column_values){x, e.sum / (double)e.count, e.min, e.max};
@@ -161,7 +158,7 @@ static unsigned find_columns(const curve *k, const list *l, size_t from, column_
     return count;
 }
 
-/* The curves of a loadline, one for each host, that two threads prepare. */
+/* The work of two threads that prepare the curves of a loadline, one for each host. */
 typedef struct curves {
     const curve *shared;
     const loadline_lists *lists;
@@ -205,7 +202,7 @@ static unsigned loadlines_layer_number_of(const curves *all, size_t i)
     return model_host_color(all->shared->c->model, all->lists->hosts[i].host);
 }
 
-/* Draws a few values as a line, and many values as bands with their means in front. */
+/* Draws a few values as a line, and many values as a band with the line of the means in front. */
 static void draw_curves(const curve *k, const loadline_lists *lists)
 {
     const layer_context *c = k->c;
@@ -276,10 +273,8 @@ static void add_value(float *cell, double value)
         *cell = (float)value;
 }
 
-/*
- * Enters the values of a host into the cells of its row. A value fills the columns up to the next value, but at most
- * three times the usual distance, so that a long time without values stays empty.
- */
+/* Stores the values of a host in the cells of its row. A value fills the columns up to the next value, but at most
+ * three times the usual distance, so that a long time without values stays empty. */
 static void fill_row(const curve *k, const column_values *columns, unsigned count, float *cells)
 {
     enum { GAP = 3 };
@@ -385,7 +380,7 @@ static void draw_strips(const curve *k)
     double free_y = s.top;
     for (size_t row = 0; row < s.rows; row++) {
         const double y = s.top + ((double)row + 0.5) * s.height;
-        if (s.height >= 6 && row > 0) { /* a gap between strips */
+        if (s.height >= 6 && row > 0) { /* leave a gap between strips */
             palette_set(c->cr, palette_background(c->view->dark), 1);
             cairo_rectangle(c->cr, c->layout->left, floor(y - s.height / 2), width, 1);
             cairo_fill(c->cr);
@@ -399,9 +394,9 @@ static void draw_strips(const curve *k)
     g_free(s.hosts);
 }
 
-enum { FIND_MAX = 2000 }; /* maximum number of a host's values that are examined */
+enum { FIND_MAX = 2000 }; /* maximum number of a host's values that find_in_strips examines */
 
-/* Finds the value nearest to x of a host in the row at y. */
+/* Finds the value nearest to x among the values of the hosts in the row at y. */
 static void find_in_strips(const layer_context *c, const pane *p, double x, double y, scene_found *found)
 {
     strips s = strips_make(c, p);
@@ -442,7 +437,7 @@ char *loadlines_layer_value(const layer_context *c, const pane *p)
     if (isinf(value))
         return NULL;
     char number[32];
-    g_snprintf(number, sizeof number, "%.4g", value); /* the list contains floats, whose further digits are not exact */
+    g_snprintf(number, sizeof number, "%.4g", value); /* four digits, because the list contains floats */
     value = strtod(number, NULL);
     axis_number_label(value, fabs(value) / 1000, number);
     return g_strdup_printf("%s%s%s%s%s%s", l->count > 1 ? "max " : "", number, *definition->unit != '\0' ? " " : "",

@@ -51,7 +51,7 @@ void marks_layer_draw(const layer_context *c)
         double x = floor(layout_x(l, c->view, mark->time_ns)) + 0.5, dashes[] = {3, 3};
         const char *note = *mark->note != '\0' ? mark->note : "⚑";
         double wide = MIN(text_width(c->cr, note, TEXT_SMALL), note_width_max) + 8;
-        double left = MIN(x, l->right - wide); /* a note that does not fit at the right extends to the left */
+        double left = MIN(x, l->right - wide); /* place a note that does not fit at the right to the left of its time */
         unsigned row = row_for(ends, left);
         double y = top + row * (text_height(TEXT_SMALL) + 5);
         palette_set(c->cr, palette_accent(c->view->dark), 1);

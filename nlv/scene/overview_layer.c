@@ -10,10 +10,8 @@
 
 #include <math.h>
 
-/*
- * The densities of records. The layer keeps them until the log or the width changes, because counting the records for
- * the strip takes as long as drawing the plot.
- */
+/* The densities of records. The layer caches the densities until the log or the width changes, because counting the
+ * records takes as long as drawing the plot. */
 static struct {
     const store *store;
     uint32_t first, count;
@@ -94,7 +92,7 @@ void overview_layer_draw(const layer_context *c)
     if (l->has_heat) {
         heat_layer_draw(c);
         histogram_layer_draw(c);
-        heat_layer_draw_area(c); /* across the heat map and the histogram */
+        heat_layer_draw_area(c); /* the area may cover parts of the heat map and of the histogram */
         return;
     }
     draw_bars(c);

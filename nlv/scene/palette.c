@@ -18,7 +18,7 @@ color palette_series(size_t i, bool dark)
     const unsigned *own = dark ? on_dark : light;
     if (i < PALETTE_SERIES)
         return rgb(own[i]);
-    /* The same hues again, alternately lighter and darker. */
+    /* further colors have the same hues, alternately lighter and darker */
     color c = rgb(own[i % PALETTE_SERIES]);
     size_t turn = i / PALETTE_SERIES;
     double toward = turn % 2 == 1 ? (dark ? 1 : 0) : (dark ? 0.15 : 0.8);

@@ -1,7 +1,5 @@
-/*
- * Colors. The colors of series (palette_series) are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), which
- * color-blind people can distinguish, with a darker purple before the light purple. This module has no state.
- */
+/* Colors. The colors of series (palette_series) are the palette of Okabe and Ito (https://jfly.uni-koeln.de/color/),
+ * which color-blind people can distinguish, plus a darker purple before the light purple. This module has no state. */
 #ifndef NLV_PALETTE_H
 #define NLV_PALETTE_H
 

@@ -37,7 +37,7 @@ static cairo_status_t write_bytes(void *closure, const unsigned char *data, unsi
 
 typedef struct picture {
     double width, height;
-    const model *model; /* draw `view` of this model; NULL: draw `comparison` */
+    const model *model; /* the model whose `view` to draw; NULL: draw `comparison` */
     const scene_view *view;
     const comparison *comparison;
     const comparison_view *comparison_view;

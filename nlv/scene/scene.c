@@ -31,8 +31,8 @@ scene_view scene_fit(const model *m, double width, double height)
     return view;
 }
 
-/* If the view contains a gap that covers nearly the whole log, reduces the view to the end that records cover more
- * evenly. */
+/* If the view contains a gap that covers nearly the whole log, reduces the view to that part beside the gap that
+ * records cover more evenly. */
 static void leave_gap(const store *s, scene_view *view)
 {
     checks_gap gap;
@@ -123,7 +123,7 @@ void layer_row(const layer_context *c, const pane *p, unsigned row, const char *
     cairo_move_to(c->cr, c->layout->left, floor(y) + 0.5);
     cairo_line_to(c->cr, c->layout->right, floor(y) + 0.5);
     cairo_stroke(c->cr);
-    /* Low rows have small labels. If the rows are lower than a line of small text, only some rows have labels. */
+    /* write small labels in low rows; if rows are lower than a line of small text, label only some rows */
     const double height = (p->bottom - p->top) / p->rows;
     const text_size size = height < text_height(TEXT_NORMAL) ? TEXT_SMALL : TEXT_NORMAL;
     if (row % (unsigned)ceil((size == TEXT_SMALL ? SMALL_ROW : text_height(size)) / height) == 0)
@@ -147,7 +147,7 @@ static void draw_time_axis(const layer_context *c)
     double max = MAX(2, floor(plot / 110)); /* number of labels that fit side by side */
     int64_t step_ns = axis_time_step_ns((int64_t)(((double)view->to_ns - (double)view->from_ns) / max));
     double top = c->layout->pane_count > 0 ? c->layout->panes[0].top : c->layout->axis_y;
-    /* Ticks are at whole steps of the clock. */
+    /* place ticks at whole steps of the clock */
     const int64_t shift_ns = axis_shift_ns(view->clock, view->from_ns, c->layout->whole_from_ns);
     int64_t shifted_ns;
     if (__builtin_add_overflow(view->from_ns, shift_ns, &shifted_ns))
@@ -185,7 +185,7 @@ static char *clock_text(const layer_context *c)
         nl_time_format_iso(c->layout->whole_from_ns, iso);
         return g_strdup_printf("since %.10s %.8s UTC", iso, iso + 11);
     }
-    /* do not use the previous day if the view begins shortly before the log */
+    /* use the log's first day, even if the view begins on the previous day */
     const int64_t from_ns = MAX(c->view->from_ns, c->layout->whole_from_ns),
                   shift_ns = axis_shift_ns(c->view->clock, from_ns, 0), minutes = shift_ns / NL_NS_PER_SECOND / 60;
     int64_t shown_ns;
@@ -209,7 +209,7 @@ static void draw_caption(const layer_context *c)
     g_free(clock);
     const double right = heat_layer_legend(c, c->layout->right);
     const double width = right - c->layout->left - 10;
-    if (width > 100) /* otherwise, only the legend fits */
+    if (width > 100) /* if the picture is narrower, only the legend fits */
         text_draw(c->cr, text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_START, c->layout->left,
                   c->layout->caption_y, width);
     g_free(text);
@@ -287,7 +287,7 @@ static void draw_marked(const layer_context *c)
     }
 }
 
-/* Draws a text in a box that is beside or on x, and stays within the plot. */
+/* Draws a text in a box beside x or centered on x. The box stays within the plot. */
 static void draw_boxed(const layer_context *c, const char *text, double x, double y, bool is_beside)
 {
     const double margin = is_beside ? 3 : 10, width = text_width(c->cr, text, TEXT_SMALL) + 2 * margin,
@@ -314,7 +314,7 @@ static void draw_crosshair(const layer_context *c)
     cairo_move_to(c->cr, x, l->panes[0].top);
     cairo_line_to(c->cr, x, l->axis_y);
     cairo_stroke(c->cr);
-    /* as many decimal places as pixels distinguish */
+    /* use as many decimal places as the pixels distinguish */
     const double pixel_ns = ((double)c->view->to_ns - (double)c->view->from_ns) / (l->right - l->left);
     int64_t step_ns = 1;
     while (step_ns < NL_NS_PER_SECOND && (double)step_ns * 10 <= pixel_ns)
@@ -351,7 +351,7 @@ static void find_columns(layer_context *c)
     double width = (l->right - l->left) / c->column_count;
     c->from = store_find_time(c->store, c->view->from_ns);
     c->to = c->view->to_ns == INT64_MAX ? c->store->count : store_find_time(c->store, c->view->to_ns + 1);
-    /* if the columns have many records, approximate limits suffice */
+    /* if the columns have many records, approximate limits are sufficient */
     c->is_near = (c->to - c->from) / c->column_count >= 8 * STORE_MARK;
     for (unsigned i = 0; i < c->column_count; i++) {
         int64_t time_ns = layout_time(l, c->view, l->left + i * width);

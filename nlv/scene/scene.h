@@ -51,11 +51,11 @@ typedef struct scene_view {
     size_t color;
     bool has_crosshair; /* draw a line through all panes at crosshair_ns, with the time and the measured values */
     int64_t crosshair_ns;
-    int64_t hovered; /* the object of the line that ends with hovered_record, which is drawn thick; -1: no line */
+    int64_t hovered; /* the object of the line to draw thick, which ends with hovered_record; -1: no line */
     size_t hovered_lifeline;
     uint32_t hovered_record;
     bool is_coarse;               /* draw lines with half the resolution, for speed while the view moves */
-    axis_clock clock;             /* how the axis writes times */
+    axis_clock clock;             /* the kind of times on the axis */
     bool collapses;               /* collapse loadlines whose strips would be too low to read */
     uint32_t collapsed, expanded; /* bits of the loadlines (by index) that the user has collapsed and expanded */
 } scene_view;
@@ -65,14 +65,14 @@ scene_view scene_fit(const model *m, double width, double height);
 
 /*
  * Returns the first view of a model: the whole model, or about 25 requests if the model has many requests or covers a
- * much longer time. These requests include the request with the longest line of the slowest kind (slow.h).
- * If a gap without records covers nearly the whole log, the view shows only the end that records cover more evenly
- * (checks.h).
+ * much longer time. These requests include the request with the longest line of the slowest kind (slow.h). If a gap
+ * without records covers nearly the whole log, the view shows only that part beside the gap that records cover more
+ * evenly (checks.h).
  */
 scene_view scene_first(const model *m, double width, double height);
 
 /* Emphasizes the object of a record. If the record belongs to no object, emphasizes the request that the record
- * describes or ends. If `record` is STORE_NONE, emphasizes nothing. */
+ * describes or ends. If `record` is STORE_NONE, removes the emphasis. */
 void scene_select(scene_view *view, const store *s, uint32_t record);
 
 /* Sets *record to a record of the emphasized request, and *lifeline to the index of its lifeline or
@@ -101,25 +101,23 @@ int scene_find_loadline(const model *m, const scene_view *view, cairo_t *cr, dou
 /* Expands a loadline if it is collapsed; otherwise, collapses it. */
 void scene_toggle_loadline(const model *m, scene_view *view, cairo_t *cr, unsigned loadline);
 
-/* Expands the next collapsed loadline in place of the loadlines that the user has expanded. Returns its index, or -1 if
- * no loadline is collapsed. */
+/* Expands the next collapsed loadline, and ends the expansion of the others. Returns its index, or -1 if no loadline is
+ * collapsed. */
 int scene_expand_next(const model *m, scene_view *view, cairo_t *cr);
 
 /* Returns whether (x, y) is in the overview. If so, sets *time_ns to the time at x. */
 bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, double x, double y, int64_t *time_ns);
 
 /*
- * Returns whether the overview is the heat map of requests, and the point `from` is in the heat map or in the histogram
- * beside it. If so, sets *area to the requests between the points `from` and `to`. If the points are nearly equal, sets
+ * Returns whether the overview is the heat map of requests, and the point `from` is in the heat map or in its
+ * histogram. If so, sets *area to the requests between the points `from` and `to`. If the points are nearly equal, sets
  * *area to the requests near them.
  */
 bool scene_find_requests(const model *m, const scene_view *view, cairo_t *cr, const double from[2], const double to[2],
                          request_choice *area);
 
-/*
- * Returns the slow requests. If `errors` is true, returns the failed and incomplete requests instead. Uses the same
- * rules as the numbers in the heat map's legend. If there are no such requests, returns all requests.
- */
+/* Returns the slow requests or, if `errors` is true, the failed and incomplete requests, by the rules of the numbers in
+ * the heat map's legend. If there are no such requests, returns all requests. */
 request_choice scene_choose_requests(const model *m, bool errors);
 
 /*
@@ -128,22 +126,18 @@ request_choice scene_choose_requests(const model *m, bool errors);
  */
 bool scene_find_legend(const model *m, const scene_view *view, cairo_t *cr, double x, double y, request_choice *choice);
 
-/*
- * Returns the color at (x, y) of the legend, which color_filter_toggle can isolate or hide, or -1. If (x, y) is on the
- * number of the colors that do not fit, sets *is_more to true, and returns the first of them.
- */
+/* Returns the color at (x, y) of the legend, which color_filter_toggle can isolate or hide, or -1. If (x, y) is on the
+ * number of the omitted colors, sets *is_more to true, and returns the first omitted color. */
 int scene_find_color(const model *m, const scene_view *view, cairo_t *cr, double x, double y, bool *is_more);
 
-/*
- * Returns the next color of the legend after the color `from` (-1: before the first color), or if `by` is -1, the
- * previous color. Returns `from` if there is no such color.
- */
+/* Returns the color of the legend after the color `from` (-1: the first color) or, if `by` is -1, the color before it.
+ * Returns `from` if there is no such color. */
 int scene_step_color(const model *m, const scene_view *view, cairo_t *cr, int from, int by);
 
 /* The edges of the heat map of requests. */
 typedef struct scene_heat {
     double left, right, top, bottom;
-    double slow_y; /* slow requests are above */
+    double slow_y; /* lower edge of the slow requests */
 } scene_heat;
 
 /* Returns whether the overview is the heat map of requests. If so, sets *places. */

@@ -26,8 +26,8 @@ static PangoLayout *new_layout(cairo_t *cr, const char *text, text_size size)
     return layout;
 }
 
-/* Returns the layout of a text with a maximum width of `max` units; 0: no maximum. If the text is wider, `cuts` is
- * the part that the layout leaves out. The cache owns the layout. */
+/* Returns the layout of a text with a maximum width of `max` units; 0: no maximum. If the text is wider, the layout
+ * omits the part `cuts`. The cache owns the layout. */
 static PangoLayout *layout_of(cairo_t *cr, const char *text, text_size size, double max, PangoEllipsizeMode cuts)
 {
     char *key = g_strdup_printf("%d %d %d %d %s", (int)cairo_surface_get_type(cairo_get_target(cr)), (int)size,

@@ -1,6 +1,6 @@
 /*
  * Throughput: draws the sum of a field per second, over all hosts. If a record contains a duration, spreads the value
- * evenly over the record's span. Otherwise, the value counts at the record's time. Examines all records of the event
+ * evenly over the record's span. Otherwise, adds the value at the record's time. Examines all records of the event
  * whose spans may be visible.
  */
 #include "config.h"
@@ -20,12 +20,12 @@ typedef struct throughput_sums {
     int columns;
     double column_ns;
     double sums[COLUMNS_MAX];
-    double whole[COLUMNS_MAX + 1]; /* for spans that cover whole columns: the difference between the value of a column
-                                      and that of the previous column */
+    double whole[COLUMNS_MAX + 1]; /* for spans that cover whole columns: the value of a column minus the value of the
+                                      previous column */
 } throughput_sums;
 
-/* Returns the duration of a record's span in nanoseconds, or 0 if the record has none. The duration is negative if the
- * span begins with the record. */
+/* Returns the duration of a record's span in nanoseconds, or 0 if the record has no duration. The duration is negative
+ * if the span begins with the record. */
 static double duration_of(const throughput_sums *t, uint32_t record)
 {
     size_t at = t->durations != NULL ? list_find(t->durations, record, t->durations->start) : 0;

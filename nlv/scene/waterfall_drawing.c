@@ -17,7 +17,7 @@ enum {
     MARGIN = 6,
     LABELS_MIN = 120,
     NUMBERS = 170,
-    NUMBERS_NARROW = 135, /* in a narrow drawing */
+    NUMBERS_NARROW = 135, /* width of the numbers in a narrow drawing */
     NARROW = 450,
     PLACE_MIN = 60, /* minimum width of the name of a span's host and program */
     DIFFERENCE = 72,
@@ -28,7 +28,7 @@ enum {
 /* The share of the drawing's width that the names of spans get. */
 static const double labels_share = 0.34;
 
-/* A span is much slower than its median if its duration is this many times as long. */
+/* A span is much slower than its median if its duration is at least `much` times the median. */
 static const double much = 2;
 
 typedef struct drawing_area {
@@ -68,8 +68,8 @@ static const waterfall_row *row_at(const waterfall *w, unsigned i)
     return &g_array_index(w->rows, waterfall_row, i);
 }
 
-/* Returns whether a row with its middle at y is visible. Text takes most of the time of drawing, so the module draws
- * text only in visible rows. */
+/* Returns whether a row with its middle at y is visible. The module draws text only in visible rows, because text takes
+ * most of the time of drawing. */
 static bool is_visible(const drawing_area *a, double y)
 {
     return y + ROW > a->visible_top && y - ROW < a->visible_bottom;
@@ -216,7 +216,7 @@ static void draw_row(const drawing_area *a, unsigned row)
         }
         draw_difference(a, s, y);
     }
-    if (!s->is_wait && s->parent < row) { /* the parent starts the span */
+    if (!s->is_wait && s->parent < row) { /* a line from the parent, which starts the span */
         const double x = floor(x_of(a, s->begin_ns)) + 0.5;
         palette_set(a->cr, palette_muted(a->dark), 0.7);
         cairo_set_line_width(a->cr, 1);
@@ -226,8 +226,7 @@ static void draw_row(const drawing_area *a, unsigned row)
     }
 }
 
-/* Draws the critical path: lines under the bars of the spans that run and of the waits, and lines that connect these
- * lines. */
+/* Draws the critical path as lines under the bars of the running spans and of the waits, and connects these lines. */
 static void draw_path(const drawing_area *a)
 {
     double x = 0, y = 0;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Drawing adds and subtracts times. Times within these limits cannot cause an overflow. */
+/* Limit of times, so that the additions and subtractions of drawing cannot overflow. */
 static const int64_t time_max_ns = INT64_MAX / 2;
 
 enum { VIEW_MIN_NS = 100 };

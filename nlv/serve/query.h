@@ -1,7 +1,7 @@
 /*
  * The parameters of a request of the page. Each parameter is a table row with its limits (base/option.h). All values
- * come from the network and may be hostile. After query_finish has returned true, the described view is safe to draw.
- * This module has no state. Any thread may call these functions.
+ * come from the network and may be hostile. After query_finish has returned true, the view that the query describes is
+ * safe to draw. This module has no state. Any thread may call these functions.
  */
 #ifndef NLV_SERVE_QUERY_H
 #define NLV_SERVE_QUERY_H

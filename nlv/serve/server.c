@@ -75,7 +75,7 @@ static enum MHD_Result send_message(struct MHD_Connection *c, unsigned status, c
     return send_answer(c, status, r);
 }
 
-/* Sends the page. The policy allows only scripts and styles with this answer's nonce. */
+/* Sends the page with a policy that allows only scripts and styles with this answer's nonce. */
 static enum MHD_Result send_page(struct MHD_Connection *c)
 {
     char nonce[TOKEN_SIZE + 1], policy[320];
@@ -167,7 +167,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
     const server *s = user;
     static int begun;
     (void)version, (void)body;
-    if (*state == NULL) { /* the first call has only the headers; libmicrohttpd calls the function again */
+    if (*state == NULL) { /* libmicrohttpd has read only the headers, and calls the function again later */
         *state = &begun;
         if (strcmp(method, MHD_HTTP_METHOD_GET) == 0)
             return MHD_YES;

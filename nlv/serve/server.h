@@ -1,8 +1,9 @@
 /*
- * The HTTP server of nlv --serve, on libmicrohttpd. Beyond loopback, it requires TLS. Every answer except the page
- * itself requires the token, which the page sends as "Authorization: Bearer TOKEN". The server rejects requests for
- * other host names (DNS rebinding) and from pages of other origins. It limits the number of connections, the size of
- * headers and the size of pictures; it reads no bodies. libmicrohttpd's threads call views.h.
+ * The HTTP server of nlv --serve, on libmicrohttpd. On addresses other than loopback, the server requires TLS. For
+ * every answer except the page itself, the server requires the token, which the page sends as "Authorization: Bearer
+ * TOKEN". The server rejects requests for other host names (DNS rebinding) and from pages of other origins. The server
+ * limits the number of connections, the size of headers and the size of pictures, and reads no bodies. libmicrohttpd's
+ * threads call views.h.
  */
 #ifndef NLV_SERVE_SERVER_H
 #define NLV_SERVE_SERVER_H

@@ -28,7 +28,7 @@ struct views {
     GQueue notices;
 };
 
-/* The work to answer one HTTP request. The drawing thread does this work if it draws or measures text. */
+/* The work to answer one HTTP request. If the work draws or measures text, the drawing thread does it. */
 typedef struct task {
     views *views;
     const query *q;
@@ -193,7 +193,7 @@ static void add_choice(json_object *o, const request_choice *choice)
     json_object_object_add(o, "list", parameters);
 }
 
-/* Describes the record, or the entry of a legend, at a position. */
+/* Describes the record or the entry of a legend at a position. */
 static void find_record(task *t)
 {
     bool is_more;
@@ -265,7 +265,7 @@ static void find_area(task *t)
     if (l != NULL && scene_find_requests(m, &view, cr, (const double[]){t->q->x, t->q->y},
                                          (const double[]){t->q->end_x, t->q->end_y}, &area)) {
         uint32_t *found;
-        if (area.from_ns != INT64_MIN) { /* otherwise, the area is in the histogram */
+        if (area.from_ns != INT64_MIN) { /* the area is in the heat map, not in the histogram */
             add_ns(o, "from", area.from_ns);
             add_ns(o, "to", area.to_ns);
         }
@@ -319,8 +319,8 @@ static void add_toggled(json_object *o, const char *name, const model *m, size_t
     g_free(filter);
 }
 
-/* Lists the colors of the legend. For each color, gives the filters that isolate it and that hide it, or that show all
- * colors again. */
+/* Lists the colors of the legend. Each color has the filters that isolate and hide the color, or that show all colors
+ * again. */
 static void list_colors(task *t)
 {
     model *m = t->views->model;
@@ -347,7 +347,7 @@ static void list_colors(task *t)
     set_document(t->a, o);
 }
 
-/* Sets the filter, which all pages share because they share the model. An empty text removes it. */
+/* Sets the filter, which all pages share, because they share the model. An empty text removes the filter. */
 static void set_filter(task *t)
 {
     json_object *o = json_object_new_object();

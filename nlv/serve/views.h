@@ -18,7 +18,7 @@ typedef struct views_look {
     bool is_dark;
 } views_look;
 
-/* Returns the views of a model, which must outlive them. */
+/* Returns the views of a model. The model must outlive the views. */
 views *views_new(model *m, const views_look *look);
 void views_free(views *v);
 

@@ -127,7 +127,7 @@ void bookmarks_show(bookmarks *b, session *s, int focus)
 void bookmarks_replace_session(bookmarks *b, session *s)
 {
     if (b->session == NULL)
-        return; /* the bookmarks were never shown */
+        return; /* bookmarks_show has not been called yet */
     b->session = s;
     g_idle_add(fill_rows_later, b);
 }

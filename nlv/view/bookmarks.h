@@ -9,7 +9,7 @@
 typedef struct bookmarks bookmarks;
 
 typedef struct bookmarks_callbacks {
-    void (*changed)(void *user);             /* a note was edited or a bookmark was removed */
+    void (*changed)(void *user);             /* the user has edited a note or removed a bookmark */
     void (*go)(void *user, int64_t time_ns); /* the user wants to go to this time */
     void *user;
 } bookmarks_callbacks;
@@ -23,8 +23,8 @@ bookmarks *bookmarks_new(GtkWidget *relative_to, bookmarks_callbacks callbacks);
  */
 void bookmarks_show(bookmarks *b, session *s, int focus);
 
-/* Call it before the session of bookmarks_show is freed, for example when a change is undone. `s` is the new session.
- */
+/* Replaces the session of bookmarks_show with `s`. Call the function before freeing the old session, for example when
+ * nlv undoes a change. */
 void bookmarks_replace_session(bookmarks *b, session *s);
 
 #endif

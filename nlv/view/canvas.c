@@ -13,10 +13,10 @@ static const double zoom_step = 0.8, pan_step = 0.1, click_distance = 4;
 
 enum {
     TAUGHT_MAX = 12,          /* maximum number of hints shown */
-    LONG_US = 8000,           /* if a picture takes longer to draw, pictures are coarse while the view moves */
-    LONG_BY_UNITS_US = 11000, /* the same limit if a unit is one pixel, because coarse pictures are then more visible */
-    NAMED_MAX = 4000,         /* maximum number of visible records among which the picture names the longest line */
-    SETTLE_MS = 150,          /* time from the last move until a coarse picture is drawn again finely */
+    LONG_US = 8000,           /* if drawing a picture takes longer, pictures are coarse while the view moves */
+    LONG_BY_UNITS_US = 11000, /* the limit if a unit is one pixel, which makes coarse pictures more visible */
+    NAMED_MAX = 4000,         /* with at most this number of visible records, the picture names the longest line */
+    SETTLE_MS = 150,          /* time from the last move until nlv replaces a coarse picture with a fine picture */
 };
 
 typedef enum drag { DRAG_NONE, DRAG_PAN, DRAG_ZOOM, DRAG_RANGE, DRAG_OVERVIEW, DRAG_BRUSH } drag;
@@ -30,15 +30,14 @@ struct canvas {
     drag drag;
     bool dragged;                  /* the pointer has moved too far for a click */
     bool is_brushing;              /* the user is marking an area of the heat map with the keyboard */
-    double brush_x[2], brush_y[2]; /* the edges of this area, in shares of the strip's size, because this size may
-                                      change while the user is marking */
+    double brush_x[2], brush_y[2]; /* edges of this area, as shares of the strip's size, which may change */
     double press_x, press_y, last_x;
     double pointer_x, pointer_y;
     bool is_pointed;    /* the pointer is in the canvas */
     char *hovered;      /* text about the record under the pointer, or NULL */
     int64_t hovered_ns; /* time of the record under the pointer */
     double hovered_x;   /* x coordinate of hovered_ns when the pointer or the picture last moved */
-    unsigned taught;    /* number of hints shown so far */
+    unsigned taught;    /* number of hints that nlv has shown so far */
     history_view drawn; /* the view of the last picture */
     int64_t moved_us;   /* time of the user's last move of the view, in microseconds */
     int64_t fine_us;    /* time that drawing the last fine picture took, in microseconds */
@@ -183,9 +182,9 @@ static gboolean on_settled(gpointer user)
 }
 
 /*
- * Decides whether the next picture is coarse: while the view moves, if a fine picture takes too long. If a unit is one
- * pixel, coarse pictures are noticeable. In that case, pictures are coarse only during moves by the user, not while nlv
- * follows a log.
+ * Decides whether the next picture is coarse. A picture is coarse while the view moves, if a fine picture takes too
+ * long. If a unit is one pixel, readers notice coarse pictures, so pictures are coarse only during moves by the user,
+ * and not while nlv follows a log.
  */
 static void choose_fineness(canvas *c)
 {

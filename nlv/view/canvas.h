@@ -34,7 +34,7 @@ typedef struct canvas_callbacks {
     void (*brushed)(void *user, const request_choice *area); /* the user has marked an area of the heat map */
     /* The user has clicked on a number in the legend of the heat map. */
     void (*listed)(void *user, const request_choice *choice);
-    /* The user wants to isolate or hide a color of the legend, or to end this (color_filter_toggle). */
+    /* The user wants to isolate or hide a color of the legend, or to show all colors again (color_filter_toggle). */
     void (*colored)(void *user, size_t color, bool hides);
     void *user;
 } canvas_callbacks;
@@ -46,14 +46,14 @@ GtkWidget *canvas_widget(canvas *c);
 /*
  * canvas_begin_brush lets the user mark an area of the heat map with the keyboard. At first, the area contains the slow
  * requests. Returns false if there is no heat map. canvas_begin_legend lets the user choose a color of the legend with
- * the keyboard. Returns false if there is no such color. canvas_handle_key handles a key, and returns whether the key
- * belongs to the marking or the choice.
+ * the keyboard. Returns false if the legend has no such color. canvas_handle_key handles a key, and returns whether the
+ * key belongs to the marking or the choice.
  */
 bool canvas_begin_brush(canvas *c);
 bool canvas_begin_legend(canvas *c);
 bool canvas_handle_key(canvas *c, const GdkEventKey *event);
 
-/* Changes the clock of the time axis: from UTC to local time, to the time since the log began, and back to UTC. */
+/* Selects the next clock of the time axis: UTC, local time, time since the start of the log, and UTC again. */
 void canvas_change_clock(canvas *c);
 
 /* Expands the next collapsed loadline. Returns false if no loadline is collapsed. */
@@ -66,11 +66,11 @@ void canvas_redraw(canvas *c);
 /* Shows the whole log, without adding to the history of views. */
 void canvas_fit(canvas *c);
 
-/* Shows the first view of the log (scene_first), without adding to the history. Returns whether this view is only a
+/* Shows the first view of the log (scene_first), without adding to the history. Returns whether this view shows only a
  * part of the log. */
 bool canvas_show_first(canvas *c);
 
-/* Shows a time range as a move by the user, unless the range is empty. */
+/* Unless the range is empty, shows a time range and adds it to the history, as for a move by the user. */
 void canvas_show(canvas *c, int64_t from_ns, int64_t to_ns);
 
 /*

@@ -19,7 +19,7 @@ struct chooser {
     group groups[GROUPS];
     void (*changed)(void *user);
     void *user;
-    bool is_own; /* nlv itself, not the user, is changing check boxes */
+    bool is_own; /* nlv is changing check boxes, so `changed` is not called */
 };
 
 static void on_toggled(GtkToggleButton *button, gpointer user)
@@ -126,7 +126,7 @@ char *chooser_expression(const chooser *c)
         while (g_hash_table_iter_next(&iterator, &name, &box)) {
             if (gtk_toggle_button_get_active(GTK_TOGGLE_BUTTON(box)))
                 continue;
-            /* !(... in ...), because records without the field must remain visible */
+            /* use !(... in ...), so that records without the field remain visible */
             if (count++ == 0)
                 g_string_append_printf(text, "%s!(%s in (", text->len > 0 ? " && " : "", c->groups[i].field);
             else
