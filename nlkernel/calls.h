@@ -60,7 +60,7 @@ void calls_take(calls *c, const nl_record *record);
  */
 void calls_lose(calls *c, int64_t time_ns, uint64_t count);
 
-/* Computes the callers that the graph tracer did not record. Call it once, after the last record. */
+/* Computes the callers that the graph tracer did not record. Call this function once, after the last record. */
 void calls_finish(calls *c);
 
 static inline const char *calls_name(const calls *c, uint32_t function)

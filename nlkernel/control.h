@@ -42,7 +42,7 @@ typedef struct control {
 void control_open(control *c, const control_target *target, const char *path);
 void control_close(control *c);
 
-/* Receives and executes a command, and replies to the sender. Call it when fd is readable. */
+/* Receives and executes a command, and replies to the sender. Call this function when fd is readable. */
 void control_answer(control *c);
 
 /*

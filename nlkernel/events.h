@@ -91,7 +91,7 @@ bool kernel_event_parse(kernel_event *out, char *text, size_t size);
 /* Initializes an event with copies of its names. */
 void kernel_event_name(kernel_event *out, const char *system, const char *event);
 
-/* Sets by_id, and `place` of each event. Call it once, when the list is complete. */
+/* Sets by_id, and `place` of each event. Call this function once, when the list is complete. */
 void kernel_events_index(kernel_events *events);
 
 /* Returns the field that has this name in records, or NULL. */

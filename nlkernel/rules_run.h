@@ -25,10 +25,8 @@ typedef struct rules_run {
 /* Reads the rules. `output` is the path for derived records, or NULL. Returns false and sets the error on failure. */
 bool rules_run_open(rules_run *run, const char *name, const rules_parameters *parameters, const char *output);
 
-/*
- * Reads the symbols of the running kernel if the rules replace addresses with names. On failure, the addresses remain.
- * Call it only if this kernel produced the records.
- */
+/* Reads the symbols of the running kernel if the rules replace addresses with names. On failure, the addresses remain.
+ * Call this function only if this kernel produced the records. */
 void rules_run_read_symbols(rules_run *run);
 
 /* Adds a record. `user` is the rules_run. */

@@ -106,7 +106,7 @@ bool summaries_read(summaries *all, const rules_file *of);
 /* Adds a kernel record or a derived record. */
 void summaries_take(summaries *all, const nl_record *record);
 
-/* Sorts the rows, and sets `seconds` if no recording has set it. Call it after the last record. */
+/* Sorts the rows, and sets `seconds` if no recording has set it. Call this function after the last record. */
 void summaries_compute(summaries *all);
 void summaries_free(summaries *all);
 

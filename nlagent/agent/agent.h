@@ -104,10 +104,8 @@ void active_adjust(active *s);
  */
 void active_summarize(active *s);
 
-/*
- * Closes the summary windows that have ended. Frees sensors that stopped a day ago, and stopped sensors beyond the
- * first 64. Call it every second.
- */
+/* Closes the summary windows that have ended. Frees sensors that stopped a day ago, and stopped sensors beyond the
+ * first 64. Call this function every second. */
 void active_sweep(agent *a);
 void active_free_all(agent *a);
 
@@ -166,10 +164,8 @@ void subscription_put(subscription *s, shared_record *record);
 void subscription_put_summary(subscription *s, const nl_record *record, unsigned minutes);
 void subscription_put_event(subscription *s, const nl_record *record, bool is_failure);
 
-/*
- * Ends the subscriptions whose lease has expired. Also ends the subscriptions whose expression exceeded the budget,
- * once their queue is empty. Call it every second.
- */
+/* Ends the subscriptions whose lease has expired. Also ends the subscriptions whose expression exceeded the budget,
+ * once their queue is empty. Call this function every second. */
 void subscriptions_sweep(agent *a);
 
 /* Returns a new record of nlagentd itself, with the current time. The caller frees it. */

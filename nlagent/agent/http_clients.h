@@ -28,7 +28,7 @@ typedef bool (*http_clients_allows)(const void *user, const struct sockaddr *pee
 
 http_clients *http_clients_new(agent *a);
 
-/* Call it after the HTTP servers were freed. `all` may be NULL. */
+/* Call this function after the HTTP servers were freed. `all` may be NULL. */
 void http_clients_free(http_clients *all);
 
 /* Applies the agent's limits. */
@@ -40,11 +40,12 @@ void http_clients_networks_changed(http_clients *all);
 /* Begins to watch a connection, and checks it as soon as it has a socket. */
 void http_clients_watch(http_clients *all, struct bufferevent *bytes, http_clients_allows allows, const void *user);
 
-/* Call it when a request has arrived completely. The request's connection then has no time limit until the reply is
- * sent. */
+/* Call this function when a request has arrived completely. The request's connection then has no time limit until the
+ * reply is sent. */
 void http_clients_request(http_clients *all, struct evhttp_request *request);
 
-/* Closes connections that have exceeded the time limit, and frees released connections. Call it every second. */
+/* Closes connections that have exceeded the time limit, and frees released connections. Call this function every
+ * second. */
 void http_clients_sweep(http_clients *all);
 
 #endif

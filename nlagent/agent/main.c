@@ -359,10 +359,8 @@ static void open_log(serving *s)
     nl_set_idle(a->log, NL_NS_PER_SECOND);
 }
 
-/*
- * Confines the process and opens the log. Call it before starting any thread, because threads inherit the confinement.
- * The function opens the log last, because the log starts a thread.
- */
+/* Confines the process and opens the log. Call this function before starting any thread, because threads inherit the
+ * confinement. The function opens the log last, because the log starts a thread. */
 static void confine_and_open_log(serving *s)
 {
     agent_settings_keep(s->settings);

@@ -45,12 +45,11 @@ int process_id(const sensor_process *p);
 
 unsigned process_restarts(const sensor_process *p);
 
-/* Kills freed processes that take too long to end. Call it every second. */
+/* Kills freed processes that take too long to end. Call this function every second. */
 void process_reap(void);
 
-/*
- * Waits briefly until all freed processes have ended, and then kills the remaining processes. Call it once, at the end.
- */
+/* Waits briefly until all freed processes have ended, and then kills the remaining processes. Call this function once,
+ * at the end. */
 void process_reap_all(void);
 
 #endif

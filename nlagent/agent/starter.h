@@ -25,7 +25,7 @@ typedef struct starter_options {
     bool confined;      /* block the system calls that no sensor needs */
 } starter_options;
 
-/* Forks the starter. Call it before starting threads. On failure, reports the problem and returns false. */
+/* Forks the starter. Call this function before starting threads. On failure, reports the problem and returns false. */
 bool starter_begin(const starter_options *options);
 
 /*

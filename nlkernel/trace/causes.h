@@ -117,7 +117,7 @@ span *causes_find_context(causes *c, const struct trace_event *event, const prot
  */
 void causes_expire(causes *c, int64_t now_ns);
 
-/* Ends all jobs. Call it after the last event. */
+/* Ends all jobs. Call this function after the last event. */
 void causes_finish(causes *c);
 
 #endif

@@ -71,7 +71,7 @@ void exchanges_put(exchanges *x, const struct trace_event *event);
  */
 void exchanges_advance(exchanges *x, int64_t now_ns);
 
-/* Hands out all spans, including those without a reply. Call it after the last event. */
+/* Hands out all spans, including those without a reply. Call this function after the last event. */
 void exchanges_finish(exchanges *x, int64_t now_ns);
 
 /*

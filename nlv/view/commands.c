@@ -12,7 +12,7 @@ typedef struct key {
 typedef struct entry {
     command which;
     const char *menu, *label;
-    key keys[4]; /* the first key is shown in the menu */
+    key keys[4]; /* the menu shows the first key */
 } entry;
 
 #define CONTROL GDK_CONTROL_MASK
@@ -134,7 +134,7 @@ command commands_of_key(const GdkEventKey *event, bool typing)
     for (size_t i = 0; i < G_N_ELEMENTS(entries); i++)
         for (size_t k = 0; k < G_N_ELEMENTS(entries[i].keys); k++) {
             const key *own = &entries[i].keys[k];
-            /* if the key is not a letter, ignore Shift, because some keyboards need Shift for such keys */
+            /* for keys that are not letters, ignore Shift, because some keyboards need Shift for these keys */
             bool is_letter = (value >= GDK_KEY_a && value <= GDK_KEY_z) || value > 0xff;
             GdkModifierType wanted = is_letter ? modifiers : (GdkModifierType)(modifiers & ~SHIFT);
             if (own->value == value && own->value != 0 && own->modifiers == wanted && !(typing && is_for_text(own)))

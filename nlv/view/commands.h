@@ -1,4 +1,4 @@
-/* The table of commands with their names, menus and keys. The menu bar, the list of keys and the keyboard use it. */
+/* The table of commands with their names, menus and keys, for the menu bar, the list of keys and the keyboard. */
 #ifndef NLV_COMMANDS_H
 #define NLV_COMMANDS_H
 
@@ -59,20 +59,19 @@ typedef enum command {
 
 typedef void command_do(void *user, command which);
 
-/* Returns the menu bar. Each item shows its key. */
+/* Returns the menu bar, whose items show their keys. Calls `act` for the chosen command. */
 GtkWidget *commands_menu_bar(command_do *act, void *user);
 
 /* Returns the command that a key invokes, or COMMAND_NONE. If `typing` is true, the focus is in a text field, so keys
  * that edit text invoke no command. */
 command commands_of_key(const GdkEventKey *event, bool typing);
 
-/* Returns all commands, their keys and the pointer's actions as Pango markup. The caller frees it with g_free. */
+/* Returns all commands, their keys and the pointer's actions as Pango markup. The caller frees the markup with
+ * g_free. */
 char *commands_help(void);
 
-/*
- * Returns command number i, or COMMAND_NONE after the last command. Sets *name and *key to its name and its key as
- * text. The caller frees both with g_free.
- */
+/* Returns command number i, or COMMAND_NONE after the last command. Sets *name to the name of the command, and *key to
+ * its key as text. The caller frees both with g_free. */
 command commands_at(size_t i, char **name, char **key);
 
 #endif

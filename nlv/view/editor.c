@@ -73,7 +73,7 @@ static void on_find_out(GtkButton *button, gpointer user)
     (void)button;
     editor *e = user;
     e->callbacks.draw(e->callbacks.user, NULL);
-    gtk_widget_destroy(e->window); /* nlv has not inferred the new drawing yet, so the editor cannot show it */
+    gtk_widget_destroy(e->window); /* the editor cannot show the new drawing, because nlv has not inferred it yet */
 }
 
 static GtkFileChooserNative *choose_file(editor *e, const char *title, bool save)

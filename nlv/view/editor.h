@@ -17,10 +17,8 @@ typedef struct editor_callbacks {
     void *user;
 } editor_callbacks;
 
-/*
- * Returns an editor. `path` is the path of the file that contains the drawing, or NULL; the function copies it. The
- * model must outlive the editor.
- */
+/* Returns an editor. `path` is the path of the file that contains the drawing, or NULL. Copies `path`. The model must
+ * outlive the editor. */
 editor *editor_new(GtkWindow *parent, model *m, const char *path, editor_callbacks callbacks);
 void editor_free(editor *e);
 

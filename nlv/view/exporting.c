@@ -209,7 +209,7 @@ static void write_records(exporting *e, int which, const char *format, char *pat
     g_object_unref(task);
 }
 
-/* If the file name ends in the name of a format, replaces this ending with the name of the chosen format. */
+/* If the file name ends with the name of a format, replaces this ending with the name of the chosen format. */
 static void on_format(GtkComboBox *box, gpointer user)
 {
     GtkFileChooser *dialog = user;

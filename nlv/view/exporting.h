@@ -9,12 +9,11 @@
 
 typedef struct exporting exporting;
 
-/* Returns the object that saves and prints. `say` shows a message in the window. The arguments must outlive the object.
- */
+/* Returns a new object. `say` shows a message in the window. The arguments must outlive the object. */
 exporting *exporting_new(GtkWindow *window, model *m, canvas *c, void (*say)(void *user, const char *text), void *user);
 void exporting_free(exporting *e);
 
-/* Each function asks for a file name and shows the result. A thread writes the records. */
+/* Each function asks the user for a file name, and shows the result. A thread writes the records. */
 void exporting_picture(exporting *e);
 void exporting_records(exporting *e);
 

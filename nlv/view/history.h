@@ -1,4 +1,4 @@
-/* The views that the user has seen, through which the user can go back and forward. */
+/* The list of views that the user has seen, in which the user can go back and forward. */
 #ifndef NLV_HISTORY_H
 #define NLV_HISTORY_H
 

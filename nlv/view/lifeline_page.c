@@ -169,7 +169,7 @@ static void on_again(GtkToggleButton *button, gpointer user)
 static void replace_events(lifeline_page *p, drawing_lifeline *l, GPtrArray *events, int chosen)
 {
     g_ptr_array_add(events, NULL);
-    drawing_set_order(l, NULL, NULL); /* nlv determines the order of events again */
+    drawing_set_order(l, NULL, NULL); /* so that nlv determines the order of events again */
     g_strfreev(l->events);
     l->events = (char **)g_ptr_array_free(events, FALSE);
     show_steps(p, l);
@@ -269,8 +269,7 @@ static void offer_fields(GtkWidget *box, char *const *first, char *const *fields
     for (; *first != NULL; first++)
         gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(box), *first);
     for (; *fields != NULL; fields++)
-        if (!nl_terminal_controls(*fields,
-                                  strlen(*fields))) /* the user cannot type names that contain control characters */
+        if (!nl_terminal_controls(*fields, strlen(*fields))) /* the user cannot type control characters */
             gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(box), *fields);
 }
 

@@ -16,7 +16,7 @@ void name_list_set(name_list *l, char *const *names);
 /* Returns the indices (int) of the chosen names. The caller frees the array with g_array_free. */
 GArray *name_list_chosen(const name_list *l);
 
-/* Chooses only the name at the index `place`, and scrolls to it. */
+/* Chooses only the name at the index `place`, and scrolls to this name. */
 void name_list_choose(name_list *l, int place);
 
 #endif

@@ -12,9 +12,9 @@ struct playback {
     playback_callbacks callbacks;
     GtkWidget *live_button, *player, *play_button, *slider, *speed_label;
     bool is_live;
-    bool is_own_change;       /* nlv itself, not the user, is changing a widget */
+    bool is_own_change;       /* nlv is changing a widget, so the handlers for the user's changes do nothing */
     double speed, last_speed; /* multiples of real time; speed is 0 if the log is not playing */
-    gint64 moved_us;          /* time at which playing last moved the view */
+    gint64 moved_us;          /* time of the last automatic move of the view, in microseconds */
 };
 
 /* ---- state ---- */
@@ -203,7 +203,7 @@ static void on_faster(GtkButton *button, gpointer user)
     playback_speed_up(user, 2);
 }
 
-/* Shows the time at the slider, and continues to play from there. */
+/* Shows the time at the slider, and continues to play from this time. */
 static void on_slider(GtkRange *range, gpointer user)
 {
     playback *p = user;

@@ -1,7 +1,5 @@
-/*
- * Moves the view automatically: follows the log in real time, or plays the log like a film. The module owns the button
- * "Follow" or "Pause", the player (button, slider, speed) and the speed. It moves the canvas's view.
- */
+/* Moves the view automatically: follows the log in real time, or plays the log like a film. The module owns the button
+ * "Follow" or "Pause", the player (button, slider, speed) and the speed. The module moves the canvas's view. */
 #ifndef NLV_PLAYBACK_H
 #define NLV_PLAYBACK_H
 
@@ -34,7 +32,7 @@ void playback_toggle(playback *p);
 /* Plays at the last speed multiplied by `factor`. */
 void playback_speed_up(playback *p, double factor);
 
-/* Ends playing and following in real time. Call it when the user has moved the view. */
+/* Ends playing and following in real time. Call this function when the user has moved the view. */
 void playback_stop(playback *p);
 
 /* Moves the view according to the time since the last call, and updates the player. */

@@ -33,7 +33,7 @@ typedef struct pane_column {
     bool is_number;
 } pane_column;
 
-/* The list of requests does not contain the last column, the ID, so the user cannot sort by it. */
+/* The user cannot sort by the last column, the ID, because the list of requests does not contain IDs. */
 static const pane_column columns[COLUMNS] = {
     {"Duration", REQUEST_BY_DURATION, 94, true},   {"Slowest span", REQUEST_BY_SLOWEST, 120, false},
     {"Error", REQUEST_BY_ERROR, 80, false},        {"Share", REQUEST_BY_SHARE, 60, true},
@@ -41,7 +41,7 @@ static const pane_column columns[COLUMNS] = {
     {"Start (UTC)", REQUEST_BY_START, 128, false}, {"Request", REQUEST_BY_START, 90, false},
 };
 
-/* A request in the table. The texts are allocated. */
+/* A request in the table. The row owns its texts. */
 typedef struct pane_row {
     request_summary summary;
     char *slowest;
@@ -62,17 +62,17 @@ struct request_pane {
     GtkTreeViewColumn *columns[COLUMNS];
     GArray *rows; /* pane_row */
     request_choice choice;
-    const char *chosen; /* follows the number of requests of the choice; NULL: the choice is all requests */
+    const char *chosen; /* text after the number of requests of the choice; NULL: the choice is all requests */
     request_column column;
     bool descending;
-    uint64_t shown_count; /* number of requests in the list when it was last shown */
+    uint64_t shown_count; /* number of requests in the list at the latest update of the table */
     gint64 shown_us;
     bool dark;
 };
 
 /* ---- cells ---- */
 
-/* Returns the ID of a row's request. Reads its record when the row is visible for the first time. */
+/* Returns the ID of a row's request. Reads the request's record when the row is visible for the first time. */
 static const char *name_of_row(const request_pane *p, pane_row *row)
 {
     if (row->name != NULL)
@@ -272,8 +272,8 @@ static void show_waterfall(request_pane *p, const request_summary *request)
     resize_area(p);
 }
 
-/* If no waterfall is kept, keeps the waterfall of the cursor's row above the waterfalls of rows that the user selects
- * later. Otherwise, stops keeping a waterfall. */
+/* If p->kept is NULL, keeps the waterfall of the cursor's row above the waterfalls of rows that the user selects later.
+ * Otherwise, removes the kept waterfall. */
 static void toggle_kept(request_pane *p)
 {
     GtkTreePath *path = NULL;

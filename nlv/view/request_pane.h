@@ -19,7 +19,7 @@ typedef struct request_pane request_pane;
 
 typedef struct request_pane_callbacks {
     void (*go)(void *user, const request_summary *request); /* show this request in the picture */
-    void (*cleared)(void *user); /* the table lists all requests again, not only those of an area */
+    void (*cleared)(void *user); /* the table lists all requests again, instead of the requests of an area */
     void (*left)(void *user);    /* the pane is hidden; the callback must move the focus to another widget */
     void *user;
 } request_pane_callbacks;
@@ -41,7 +41,7 @@ void request_pane_show(request_pane *p, bool failed);
 void request_pane_show_area(request_pane *p, const request_choice *area);
 void request_pane_clear_area(request_pane *p);
 
-/* Like request_pane_show_area, but shows requests of the whole heat map: the slow requests, or those with errors. */
+/* Like request_pane_show_area, but shows the slow requests, or the requests with errors, of the whole heat map. */
 void request_pane_show_choice(request_pane *p, const request_choice *choice);
 
 void request_pane_hide(request_pane *p);

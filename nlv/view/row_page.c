@@ -15,7 +15,7 @@ struct row_page {
     drawing *drawing;
 };
 
-/* An event and, for a loadline, its field; the catalog owns them. */
+/* An event and, for a loadline, its field. The catalog owns the names. */
 typedef struct offer {
     const char *event, *field;
 } offer;

@@ -65,7 +65,7 @@ static void search_bar_continue(search_bar *b)
     size_t number;
     bool done = search_is_done(b->search);
     if (!done)
-        return; /* until the search ends, the first match found may not be the next match */
+        return; /* until the search ends, an unknown match may be nearer than the known matches */
     model_lock(b->model);
     bool any = search_next(b->search, b->wanted_ns, b->backwards, &found_ns, &record, &number);
     bool wrapped = !any && search_count(b->search) > 0;
@@ -169,7 +169,7 @@ static void on_show_all(GtkButton *button, gpointer user)
 static void search_bar_begin(search_bar *b, GtkWidget *entry)
 {
     gtk_revealer_set_reveal_child(GTK_REVEALER(b->widget), TRUE);
-    gtk_widget_realize(entry); /* keys may arrive before the revealer has realized the entry */
+    gtk_widget_realize(entry); /* needed because keys may arrive before the revealer has realized the entry */
     gtk_widget_grab_focus(entry);
 }
 
@@ -194,7 +194,7 @@ bool search_bar_hide(search_bar *b)
     bool was = gtk_revealer_get_reveal_child(GTK_REVEALER(b->widget));
     gtk_revealer_set_reveal_child(GTK_REVEALER(b->widget), FALSE);
     b->waits = false;
-    begin_search(b, g_strdup("")); /* shows the requests again in the colors that they had before the search */
+    begin_search(b, g_strdup("")); /* an empty search shows the requests again in their colors */
     b->callbacks.left(b->callbacks.user);
     return was;
 }

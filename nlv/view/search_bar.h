@@ -12,8 +12,8 @@ typedef struct search_bar_callbacks {
     int64_t (*where)(void *user, bool backwards); /* returns the time at which the search for the next match begins */
     void (*found)(void *user, int64_t time_ns, uint32_t record); /* STORE_NONE: the match is no longer in memory */
     bool (*filter)(void *user,
-                   const char *expression); /* Shows only records that match expression, or all records if it is NULL.
-                                               Returns false and sets the error if the expression is invalid. */
+                   const char *expression); /* Shows only records that match `expression` (NULL: all records). Returns
+                                               false and sets the error if the expression is invalid. */
     void (*left)(void *user);               /* the callback must move the focus to a widget outside the bar */
     void *user;
 } search_bar_callbacks;

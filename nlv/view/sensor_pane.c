@@ -147,7 +147,7 @@ static void on_changed(void *user, const char *url, const char *sensor, const ch
     const char *state = agents_state(p->agents, url, sensor);
     if (find_row(p, url, sensor, &row))
         set_row(p, &row, state);
-    /* show an error also below the tree, because the column may be too narrow for it */
+    /* also show an error below the tree, because the column may be too narrow for the text */
     if (is_error) {
         char *text = g_strdup_printf("%s: %s", sensor, message), *valid = printable(text);
         sensor_pane_say(p, valid);
@@ -162,7 +162,7 @@ static void on_drawn(void *user)
     p->callbacks.draw(p->callbacks.user, agents_loadlines(p->agents));
 }
 
-/* Opens the log that gets the records of all sensors, when the user ticks the first sensor. Later calls do nothing. */
+/* When the user ticks the first sensor, opens the log that gets the records of all sensors. Later calls do nothing. */
 static void sensor_pane_begin(sensor_pane *p)
 {
     if (!p->has_begun)

@@ -16,7 +16,7 @@ typedef struct sensor_pane sensor_pane;
 typedef struct sensor_pane_callbacks {
     /* Called when the user ticks the first sensor. The feed gets the records of all sensors. */
     void (*begin)(void *user, feed *f);
-    /* Draws additional loadlines and takes ownership of them. */
+    /* Draws additional loadlines, and takes ownership of `loadlines`. */
     void (*draw)(void *user, drawing *loadlines);
     void *user;
 } sensor_pane_callbacks;

@@ -16,7 +16,7 @@ struct session_keeper {
     GPtrArray *sources; /* char *: paths and URLs of the logs */
     GPtrArray *steps;   /* char *: sessions as text */
     guint step;         /* index of the current step, if there are steps */
-    char *seen;         /* the session at the last tick */
+    char *seen;         /* the session at the latest tick, as text */
     gint64 ticked_us;
 };
 
@@ -63,10 +63,8 @@ static void push_step(session_keeper *k, const char *text)
     k->step = k->steps->len - 1;
 }
 
-/*
- * Makes the current session a step if it differs from the current step and is the same as in the last tick. If
- * `at_once` is true, ignores the last tick. Returns whether there is a new step.
- */
+/* Makes the current session a step if it differs from the current step and has not changed since the latest tick. If
+ * `at_once` is true, ignores the second condition. Returns whether there is a new step. */
 static bool session_keeper_add_step(session_keeper *k, bool at_once)
 {
     session_keeper_note(k);
@@ -91,7 +89,7 @@ void session_keeper_tick(session_keeper *k)
         session_keeper_save(k); /* save notes now, so that they survive a crash */
 }
 
-/* Applies a session and takes ownership of it. */
+/* Applies a session, and takes ownership of the session. */
 static void apply_session(session_keeper *k, session *s)
 {
     session_keeper_note(k);

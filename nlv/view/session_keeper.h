@@ -20,19 +20,15 @@ typedef struct session_callbacks {
 session_keeper *session_keeper_new(session_callbacks callbacks);
 void session_keeper_free(session_keeper *k);
 
-/*
- * Returns the session. The bookmarks are up to date. The other members have the values that the callback `note` stored
- * last.
- */
+/* Returns the session. The bookmarks are up to date. The other members have the values of the latest call of `note`. */
 session *session_keeper_session(const session_keeper *k);
 
-/*
- * Adds an open log to the session, and restores the bookmarks of the open logs. Forgets all steps. Call it after a log
- * was opened.
- */
+/* Adds an open log to the session, and restores the bookmarks of the open logs. Forgets all steps. Call this function
+ * after opening a log. */
 void session_keeper_opened(session_keeper *k, const char *url);
 
-/* Makes a change of the session a step, and saves it, when the change has lasted for about 0.3 s. Call it often. */
+/* Makes a change of the session a step, and saves the session, when the change has lasted for about 0.3 s. Call this
+ * function often. */
 void session_keeper_tick(session_keeper *k);
 
 /* Goes a step back (-1) or forward (1). Returns a description of the change, or NULL if there is no such step. */
@@ -41,8 +37,8 @@ const char *session_keeper_undo(session_keeper *k, int step);
 /* Applies the session of the previous run. Returns false if there is no such session. */
 bool session_keeper_restore(session_keeper *k);
 
-/* Writes the session to its file. Does nothing unless a log is open. Also does nothing if this session is empty and
- * the file does not exist. */
+/* Writes the session to its file. Does nothing if no log is open, or if the session is empty and the file does not
+ * exist. */
 void session_keeper_save(session_keeper *k);
 
 #endif

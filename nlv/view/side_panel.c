@@ -68,13 +68,12 @@ static void show(side_panel *p)
 typedef struct chosen_request {
     size_t lifeline;  /* or REQUEST_NO_LIFELINE */
     int64_t object;   /* -1: the records belong to no object */
-    GArray *steps;    /* uint32_t: its records, by time; if there are more than STEPS_MAX, only the latest */
+    GArray *steps;    /* uint32_t: the latest records of the request, at most STEPS_MAX, by time */
     bool *has_failed; /* for each step, whether the record reports a failure */
     bool fails;       /* at least one of these records reports a failure */
 } chosen_request;
 
-/* Returns the indices of an object's records, in order of time. If there are more than STEPS_MAX records, returns only
- * the latest. */
+/* Returns the indices of an object's latest records, at most STEPS_MAX, in order of time. */
 static GArray *steps_of(const store *s, uint32_t object, unsigned layer)
 {
     GArray *steps = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -84,7 +83,7 @@ static GArray *steps_of(const store *s, uint32_t object, unsigned layer)
     return steps;
 }
 
-/* Returns the records of a request that belongs to no object. If there are too many, returns only `record`. */
+/* Returns the records of a request that belongs to no object. If there are too many records, returns only `record`. */
 static GArray *steps_of_span(const model *m, uint32_t record)
 {
     GArray *steps = request_lines_steps(m, REQUEST_NO_LIFELINE, record);
@@ -108,8 +107,8 @@ static void find_failures(const model *m, chosen_request *r)
     }
 }
 
-/* Returns the reasons why the request counts as an error (request_summary.errors): those of the table of requests, so
- * that both agree. If the table does not have the request yet, uses the request's records. */
+/* Returns the reasons why the request counts as an error (request_summary.errors). Uses the reasons in the table of
+ * requests, so that table and panel agree. If the table does not have the request yet, uses the request's records. */
 static uint8_t errors_of(const model *m, const chosen_request *r)
 {
     const request_list *l = model_requests(m);
@@ -349,7 +348,7 @@ void side_panel_appear(side_panel *p)
     const int width = gtk_widget_get_allocated_width(paned);
     gboolean was_placed;
     g_object_get(paned, "position-set", &was_placed, NULL);
-    if (!was_placed && width > WIDTH_MIN) /* otherwise, the paned has no size yet */
+    if (!was_placed && width > WIDTH_MIN) /* before this, the paned has no size */
         gtk_paned_set_position(GTK_PANED(paned), MAX(width - WIDTH, width / 2));
     gtk_widget_show(p->widget);
 }

@@ -1,7 +1,5 @@
-/*
- * The side panel shows the chosen request: its events and records, the duration of each segment, and the reason why it
- * counts as an error. Alternatively, the side panel shows the statistics of the marked time range.
- */
+/* The side panel shows the chosen request: its events and records, the duration of each segment, and the reason why the
+ * request counts as an error. Alternatively, the side panel shows the statistics of the marked time range. */
 #ifndef NLV_SIDE_PANEL_H
 #define NLV_SIDE_PANEL_H
 

@@ -49,7 +49,7 @@ static void add_flash(slow_watch *s, const request_summary *r)
 
 /*
  * Adds a flash for each slow request that ended after s->seen_ns. The function uses the times, because the positions in
- * the list do not show which requests are new. The list is only approximately in the order of the ends, and nlv
+ * the list do not show which requests are new: the list is only approximately in the order of the ends, and nlv
  * rebuilds the list of a small log when the log grows.
  */
 static void find_new(slow_watch *s)
@@ -62,7 +62,7 @@ static void find_new(slow_watch *s)
     for (uint32_t i = count - MIN(count, SEARCHED_MAX); i < count; i++) {
         const request_summary *r = request_list_at(l, i);
         const int64_t end_ns = r->start_ns + r->duration_ns;
-        const bool is_whole = (r->errors & REQUEST_INCOMPLETE) == 0; /* otherwise, its duration is unknown */
+        const bool is_whole = (r->errors & REQUEST_INCOMPLETE) == 0; /* false: the duration is unknown */
         if (s->is_watching && is_whole && end_ns > s->seen_ns && (double)r->duration_ns >= slow_ns)
             add_flash(s, r);
         last_ns = MAX(last_ns, end_ns);

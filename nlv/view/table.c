@@ -8,7 +8,7 @@
 
 enum { COLUMNS_MAX = 8 };
 
-/* The names of the grid's data that mark the columns with numbers. */
+/* Names of data of the grid. The data with the name "2" marks column 2 as a column of numbers. */
 static const char *const keys[COLUMNS_MAX] = {"0", "1", "2", "3", "4", "5", "6", "7"};
 
 static void table_put(GtkWidget *grid, const char *text, int column, int row, bool is_heading)

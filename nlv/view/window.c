@@ -64,16 +64,16 @@ typedef struct window {
     program_reading *reading;
     char *typed;            /* the filter that the user has typed, or NULL */
     char *drawing_text;     /* the user's drawing; NULL: use the inferred drawing */
-    bool is_first_shown;    /* the first record was shown */
-    bool has_first_view;    /* nlv has shown its first view, a part of the log, and no longer fits the view */
+    bool is_first_shown;    /* nlv has shown the first record */
+    bool has_first_view;    /* the first view is a part of the log, so nlv no longer fits the view to the log */
     bool shows_whole;       /* the user has requested the whole log */
-    bool is_touched;        /* the user has moved the view, so nlv no longer fits it to the log */
-    bool is_measuring;      /* one end of a measurement is marked */
+    bool is_touched;        /* the user has moved the view, so nlv no longer fits the view to the log */
+    bool is_measuring;      /* the user has marked one end of a measurement */
     bool is_hovering;       /* the status shows text about the record under the pointer */
     unsigned found_percent; /* progress of the search for requests, which the status shows; 100: the search has ended */
-    bool choice_waits;      /* the record of the session's chosen lifeline is not in the model yet */
-    unsigned generation;    /* the model's generation when it was last drawn */
-    gint64 shown_us;        /* time at which the model was last drawn, in microseconds */
+    bool choice_waits;      /* the model does not yet have the record of the session's chosen lifeline */
+    unsigned generation;    /* the model's generation at the latest drawing */
+    gint64 shown_us;        /* time of the latest drawing of the model, in microseconds */
     uint64_t malformed;     /* number of malformed lines and blocks that the notice reports */
     char *malformed_notice; /* the line that reports malformed input, or NULL */
     int source_count;
@@ -81,12 +81,12 @@ typedef struct window {
     guint ticking;
 } window;
 
-/* Messages from other threads. The tick callback shows them. */
+/* Messages from other threads, which the tick callback shows. */
 static GAsyncQueue *messages;
 
 /* ---- text ---- */
 
-/* Shows log text in the status label. Replaces characters that would reorder or hide the text with "?". */
+/* Shows log text in the status label. Replaces with "?" any characters that would reorder or hide the text. */
 static void show_status(window *w, const char *text)
 {
     char *valid = printable(text);
@@ -109,7 +109,7 @@ static void show_info(window *w)
                                                   : "   \342\200\242   ",
                                (const char *)g_ptr_array_index(w->notices, w->shows_notices ? i : count - 1 - i));
     gtk_label_set_text(GTK_LABEL(w->info_text), text->str);
-    gtk_widget_set_tooltip_text(w->info_text, text->str); /* the window may become too narrow for the line later */
+    gtk_widget_set_tooltip_text(w->info_text, text->str); /* needed when the window becomes too narrow for the line */
     gtk_label_set_line_wrap(GTK_LABEL(w->info_text), w->shows_notices);
     gtk_label_set_ellipsize(GTK_LABEL(w->info_text), w->shows_notices ? PANGO_ELLIPSIZE_NONE : PANGO_ELLIPSIZE_END);
     char *more = count > 1 ? g_strdup_printf("Show _all %u notices", count) : g_strdup("Show _all of the notice");
@@ -121,7 +121,7 @@ static void show_info(window *w)
     g_string_free(text, TRUE);
 }
 
-/* Adds a notice to the latest notices. If `old` is not NULL, removes this notice. */
+/* Adds a notice to the latest notices. If `old` is not NULL, removes the notice `old`. */
 static void replace_notice(window *w, const char *old, const char *text)
 {
     char *valid = printable(text);
@@ -263,7 +263,7 @@ static void show_range(void *user)
     side_panel_appear(w->panel);
 }
 
-/* Selects the lifeline that was selected in the saved session, as soon as the model contains its record. */
+/* Selects the lifeline of the saved session, as soon as the model contains its record. */
 static void choose_waiting(window *w)
 {
     const session *s = session_keeper_session(w->keeper);
@@ -395,7 +395,7 @@ static void show_time(window *w, int64_t time_ns)
     canvas_show(w->canvas, time_ns - half, time_ns + half);
 }
 
-/* Returns the time of the current search match if it is visible, or fallback_ns otherwise. */
+/* Returns the time of the current search match if the match is visible; otherwise, fallback_ns. */
 static int64_t marked_time(window *w, int64_t fallback_ns)
 {
     const scene_view *view = canvas_view(w->canvas);
@@ -482,8 +482,8 @@ static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
     show_title(w);
 }
 
-/* Opens a log in a thread, because a collector may take long to answer. `retry_in_s` is the delay in seconds before
- * another attempt; 0: no other attempt. */
+/* Opens a log in a thread, because a collector may take long to answer. If opening fails, tries again after
+ * `retry_in_s` seconds, unless `retry_in_s` is 0. */
 static void open_again(window *w, const char *url, guint retry_in_s)
 {
     opening *o = g_new0(opening, 1);
@@ -562,10 +562,8 @@ static void toggle_sensors(window *w)
 
 /* ---- searching and filtering ---- */
 
-/*
- * Returns the time at which the search for the next match begins. If the current match is visible, this is the time of
- * the match. Otherwise, it is the left edge of the view, or the right edge for a search backwards.
- */
+/* Returns the time at which the search for the next match begins. If the current match is visible, returns the time of
+ * the match. Otherwise, returns the time of the left edge of the view or, for a search backwards, of the right edge. */
 static int64_t on_where(void *user, bool backwards)
 {
     window *w = user;
@@ -638,7 +636,7 @@ static void on_brushed(void *user, const request_choice *area)
 {
     window *w = user;
     scene_view *view = canvas_view(w->canvas);
-    if (area->from_ns != INT64_MIN) /* otherwise, the area is in the histogram */
+    if (area->from_ns != INT64_MIN) /* the area is in the heat map, not in the histogram */
         canvas_show(w->canvas, area->from_ns, area->to_ns);
     request_pane_show_area(w->requests, area);
     view->has_area = true;
@@ -646,7 +644,7 @@ static void on_brushed(void *user, const request_choice *area)
     canvas_redraw(w->canvas);
 }
 
-/* Lists the requests whose number the user has clicked in the legend. */
+/* Handles a click on a number of requests in the legend: lists these requests. */
 static void on_listed(void *user, const request_choice *choice)
 {
     window *w = user;
@@ -655,7 +653,7 @@ static void on_listed(void *user, const request_choice *choice)
     canvas_redraw(w->canvas);
 }
 
-/* Lists only the slow requests. If `errors` is true, lists only the failed and incomplete requests. */
+/* Lists only the slow requests or, if `errors` is true, only the failed and incomplete requests. */
 static void list_requests(window *w, bool errors)
 {
     model_lock(w->model);
@@ -677,10 +675,8 @@ static void on_requests_left(void *user)
     gtk_widget_grab_focus(canvas_widget(w->canvas));
 }
 
-/*
- * Shows only the requests that the typed expression selects, and only those of their records whose check boxes are
- * ticked. Returns false and sets the error if the expression is invalid.
- */
+/* Shows only the requests that the typed expression selects, without records whose check boxes are not ticked. Returns
+ * false and sets the error if the expression is invalid. */
 static bool apply_filter(window *w, const char *typed)
 {
     char *ticked = chooser_expression(w->chooser);
@@ -704,7 +700,7 @@ static bool on_filter(void *user, const char *expression)
     return true;
 }
 
-/* Isolates or hides the requests with a color. If the color is isolated or hidden already, ends this. */
+/* Isolates or hides the requests with a color. If the color is already isolated or hidden, shows all requests again. */
 static void on_colored(void *user, size_t color, bool hides)
 {
     window *w = user;
@@ -753,7 +749,7 @@ static void compare(window *w)
 static void note_choice(window *w, session *s)
 {
     const scene_view *view = canvas_view(w->canvas);
-    if (w->choice_waits) /* the chosen lifeline of the session does not change */
+    if (w->choice_waits) /* keep the chosen lifeline of the session */
         return;
     s->has_choice = false;
     model_lock(w->model);
@@ -775,7 +771,7 @@ static void on_note_session(void *user, session *s)
     const scene_view *view = canvas_view(w->canvas);
     bool is_live = playback_is_live(w->playback);
     s->all = !w->is_touched && !is_live;
-    if (!is_live && playback_speed(w->playback) == 0) { /* otherwise, the view moves automatically */
+    if (!is_live && playback_speed(w->playback) == 0) { /* if the view moves automatically, do not store it */
         s->from_ns = view->from_ns;
         s->to_ns = view->to_ns;
     }
@@ -919,8 +915,8 @@ static void show_next_bookmark(window *w, bool backwards)
     g_free(text);
 }
 
-/* Marks one end of a measurement, at the time of the pointer or of the record under it. The next call marks the other
- * end and shows the measurement. */
+/* Marks one end of a measurement, at the time of the pointer or of the record below the pointer. The next call marks
+ * the other end and shows the measurement. */
 static void measure(window *w)
 {
     scene_view *view = canvas_view(w->canvas);
@@ -988,7 +984,7 @@ static void toggle_dark(window *w)
     request_pane_set_dark(w->requests, dark);
     side_panel_set_dark(w->panel, dark);
     if (gtk_widget_get_visible(side_panel_widget(w->panel)))
-        show_range(w); /* the text of the notices has the colors of the theme */
+        show_range(w); /* write the notices again in the colors of the theme */
     canvas_redraw(w->canvas);
 }
 
@@ -1204,7 +1200,7 @@ static gboolean on_key_release(GtkWidget *widget, GdkEventKey *event, gpointer u
 
 /* ---- construction of the window ---- */
 
-/* Hides a widget until gtk_widget_show is called for it. */
+/* Hides a widget until a call of gtk_widget_show. */
 static void hide_at_first(GtkWidget *widget)
 {
     gtk_widget_show_all(widget);
@@ -1270,7 +1266,7 @@ static GtkWidget *make_center(window *w, const window_options *look)
 {
     GtkWidget *both = gtk_paned_new(GTK_ORIENTATION_HORIZONTAL);
     w->stack = gtk_stack_new();
-    gtk_stack_set_hhomogeneous(GTK_STACK(w->stack), FALSE); /* the welcome page is wider than the canvas must be */
+    gtk_stack_set_hhomogeneous(GTK_STACK(w->stack), FALSE); /* the canvas may be narrower than the welcome page */
     w->welcome = welcome_new((welcome_callbacks){open_log, choose_log, w});
     gtk_stack_add_named(GTK_STACK(w->stack), w->welcome, "welcome");
     gtk_stack_add_named(GTK_STACK(w->stack), make_main(w, look), "canvas");
@@ -1335,7 +1331,7 @@ static void build(window *w, const window_options *look)
 }
 
 /* Opens the sources that are files; nlv opens collectors later, when the window exists. Returns false if all sources
- * are files and none can be opened. */
+ * are files and nlv can open none of them. */
 static bool add_first_sources(window *w, char **sources, int source_count)
 {
     bool any = source_count == 0;
@@ -1374,7 +1370,7 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
     messages = g_async_queue_new_full(g_free);
     program_set_listener(on_message);
     static window w;                 /* static, because a thread that waits for a collector may outlive this call */
-    reading->keeps_malformed = true; /* show_malformed shows it */
+    reading->keeps_malformed = true; /* for show_malformed */
     w = (window){.reading = reading, .model = model_new(d, reading), .generation = UINT_MAX, .found_percent = 100};
     model_set_options(w.model, options);
     w.drawing_text = d != NULL ? drawing_text(d) : NULL;
@@ -1394,7 +1390,7 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
     session_keeper_free(w.keeper);
     editor_free(w.editor);
     slow_watch_free(w.slow);
-    if (w.openings == 0 && !exporting_is_busy(w.exporting)) { /* otherwise, a thread still uses the objects */
+    if (w.openings == 0 && !exporting_is_busy(w.exporting)) { /* without threads that still use the objects */
         exporting_free(w.exporting);
         model_free(w.model);
     }

@@ -16,10 +16,8 @@ typedef struct window_options {
     const char *compared[2]; /* the sides of the comparison, or NULL (model/compare_query.h) */
 } window_options;
 
-/*
- * Shows logs until the window is closed. Takes ownership of d, the drawing. If `d` is NULL, nlv infers the drawing.
- * Returns the exit status.
- */
+/* Shows logs until the user closes the window. Takes ownership of the drawing `d`. If `d` is NULL, nlv infers the
+ * drawing. Returns the exit status. */
 int window_run(drawing *d, program_reading *reading, model_options options, char **sources, int source_count,
                const window_options *look);
 
