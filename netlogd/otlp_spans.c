@@ -30,7 +30,7 @@ typedef struct span_table {
 static span_table young, old;
 static uint64_t seed;
 
-/* The files of the tables. Their first two words are the seed and its complement. */
+/* The files of the tables. The first two words of each file are the seed and its complement. */
 static char *young_path, *old_path; /* NULL: spans are not saved */
 static int young_file = -1;
 static bool opened;

@@ -602,9 +602,9 @@ void connection_move(connection_result *r, connection_cause from, connection_cau
 }
 
 /*
- * Returns whether the peer has enlarged its window during the start. The time before is part of the start, because a
- * receiver begins with a small window and enlarges the window while data arrives (tcp_rcv_space_adjust). A receiver on
- * a busy host enlarges it later.
+ * Returns whether the peer has enlarged its window during the start. The time before the enlargement is part of the
+ * start, because a receiver begins with a small window and enlarges the window while data arrives
+ * (tcp_rcv_space_adjust), on a busy host later than on other hosts.
  */
 static bool follow_peer_window(connection_entry *e, const connection_sample *b)
 {

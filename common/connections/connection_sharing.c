@@ -19,7 +19,7 @@ typedef struct sharing_step {
     double bytes; /* bytes carried by all connections up to this time */
     double sum;   /* rate of all connections after this time, bytes per nanosecond */
     bool begins;
-    guint begun, ended; /* numbers of connections up to this time */
+    guint begun, ended; /* numbers of connections that have begun and ended up to this time */
 } sharing_step;
 
 static gint compare_steps(gconstpointer a, gconstpointer b)

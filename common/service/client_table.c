@@ -19,7 +19,7 @@ enum {
      * A client that sent something useful within this time is busy: only an address with fewer clients may displace it.
      */
     BUSY_NS = 1000000000,
-    TRIES_MAX = 64, /* maximum number of clients with unread bytes to skip */
+    TRIES_MAX = 64, /* maximum number of clients to skip because they have unread bytes */
 };
 
 typedef TAILQ_HEAD(client_list, client_entry) client_list;

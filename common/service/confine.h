@@ -6,8 +6,8 @@
  * applies to all threads. Landlock applies to the calling thread and to the threads that it starts later.
  *
  * Before confine(), the functions confine_keep_... collect the rights that the configuration needs. After confine(),
- * these functions check whether the process has the rights, because a new configuration cannot extend them. They return
- * false and set the error if the daemon must be restarted. Only one thread may call these functions.
+ * these functions check whether the process has the rights, because a new configuration cannot extend them. The
+ * functions return false and set the error if the daemon must be restarted. Only one thread may call these functions.
  *
  * Landlock rules apply to directories, not to files, because programs replace files by renaming other files.
  */

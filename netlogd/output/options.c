@@ -389,7 +389,7 @@ output_options output_options_of_kept(const output_options *options)
 
 bool output_options_same_target(const output_options *a, const output_options *b)
 {
-    /* Files of two patterns may share a journal. They then have the same target. */
+    /* If the files of two patterns share a journal, both outputs have the same target. */
     char *first = output_file_name_beside(a, ".streams"), *second = output_file_name_beside(b, ".streams");
     bool same = first == NULL || second == NULL ? first == second : strcmp(first, second) == 0;
     free(first);
