@@ -20,7 +20,9 @@ struct sockaddr;
 /* Creates a connection from fd, which the listener `at` accepted, and adds it to the list. Takes ownership of fd. */
 connection *connection_new(evutil_socket_t fd, const listener *at, const struct sockaddr *peer);
 
-/* Closes the connection if it has exceeded a time limit. `now_ns` is nl_monotonic_ns. Called every second. */
+/*
+ * Marks the client's streams as used. Closes a connection that has exceeded a time limit. `now_ns` is nl_monotonic_ns.
+ */
 void connection_check_time(connection *c, int64_t now_ns);
 
 /* Stops reading from the client because an output is blocked, or resumes reading. */

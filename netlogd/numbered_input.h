@@ -29,7 +29,7 @@ exporter *numbered_input_begin(numbered_input *in, uint64_t first);
 /* Ends the block. Returns the number of its records. */
 uint64_t numbered_input_end(numbered_input *in);
 
-/* Puts the records of the block into the outputs, and counts `bytes` bytes of input. */
+/* Puts the records of the block into the outputs, requests a flush, and counts `bytes` bytes of input. */
 void numbered_input_put(numbered_input *in, size_t bytes);
 
 /* Marks the stream as in use, so that no output forgets it. */

@@ -51,7 +51,7 @@ typedef struct settings {
     config_source config;
 } settings;
 
-/* Sets all members to zero; reading the command line sets the defaults. */
+/* Sets all members except the rows of options to zero; reading the command line sets the defaults. */
 void settings_init(settings *s);
 void settings_delete(settings *s); /* accepts NULL; frees s itself */
 

@@ -26,7 +26,7 @@ typedef struct input_settings {
 
 typedef struct input input;
 
-/* Converts a record to a line with its newline, or to a packed record. The first record determines the format. */
+/* Converts a record to a line with its newline, or to a packed record. Sets an unknown format to that of the record. */
 void input_make_line(input_settings *settings, const nl_record *record, nl_buffer *line);
 
 /* Like input_make_line, but also writes the sort key of the record to `key`. */

@@ -15,8 +15,7 @@
 #include "record/block_move.h"
 #include "transport/writer.h"
 
-/* Appends a record as a packed line with its newline. Ends the program if the nlb format cannot represent the
- * record. */
+/* Makes `line` a packed line with its newline. Ends the program if the nlb format cannot represent the record. */
 void packed_append(const nl_record *record, nl_buffer *line);
 
 /*

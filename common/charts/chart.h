@@ -40,7 +40,7 @@ double chart_round_up(double value);
 /* Draws the axes, and the title above the plot. */
 void chart_frame(const chart *p, const char *title);
 
-/* Draws value labels at five heights of the y axis. */
+/* Draws value labels and grid lines at five heights of the y axis. */
 void chart_heights(const chart *p, chart_write *write);
 
 /* Draws times of day and the date below a plot whose x axis is in nanoseconds since 1970. */

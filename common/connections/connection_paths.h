@@ -52,7 +52,7 @@ connection_path connection_paths_find(const connection_paths *p, const char *hos
 
 /*
  * Returns the fraction (0 to 1) of the additional delay of probes that arises on the way back. Returns -1 if the sum of
- * the increases in both directions is less than `increase_min_ns`.
+ * the increases in both directions is less than `increase_min_ns` or was not measured.
  */
 double connection_path_reverse_part(const connection_path *path, double increase_min_ns);
 

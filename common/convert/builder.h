@@ -78,7 +78,7 @@ bool builder_find_time(builder *b, sink *s);
 /* Calls nl_record_use_common_names for the record. */
 void builder_use_common_names(builder *b);
 
-/* Passes the record to the sink. Call builder_find_time first. */
+/* Passes the record to the sink. A record without a host gets that of import_about. Call builder_find_time first. */
 void builder_put(builder *b, bool typed, sink *s);
 
 /*

@@ -32,8 +32,8 @@ void places_free(places *p);
 place *places_find(places *p, const nl_record *record);
 
 /*
- * Returns a lane on which a span fits. Adds a lane if necessary. `p` owns the lane. Call it for the spans of a request
- * in the order of stream_request_order.
+ * Puts a span on a lane on which the span fits, and returns the lane. Adds a lane if necessary. `p` owns the lane. Call
+ * it for the spans of a request in the order of stream_request_order.
  */
 lane *place_find_lane(place *p, int64_t begin_ns, int64_t end_ns);
 

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 
 /*
- * Returns the pattern of a program's name: "*" replaces the last number, or all numbers. Returns NULL if the name has
- * no number, or consists only of numbers.
+ * Returns the pattern of a program's name: "*" replaces the last number, all numbers, or the random parts of a pod's
+ * name. Returns NULL if the name has none of these, or no letters.
  */
 const char *program_find_pattern(const char *name, bool all);
 

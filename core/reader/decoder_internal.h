@@ -124,8 +124,8 @@ void nl_decoder_report(nl_decoder *decoder, const char *text, size_t size, uint6
 nl_record *nl_decoder_record(nl_decoder *decoder);
 
 /*
- * Gets the next record while decoder->in_blocks is set. Returns NL_OK, NL_AGAIN if more bytes are needed, or NL_END if
- * no block comes next.
+ * Gets the next record while decoder->in_blocks is set. Returns NL_OK, NL_AGAIN if more bytes are needed or the decoder
+ * pauses, or NL_END if no block comes next.
  */
 nl_status nl_decoder_next_in_blocks(nl_decoder *decoder, const nl_record **record);
 

@@ -64,7 +64,7 @@ char *nl_value_index_name(const char *path);
 
 /*
  * Appends a segment for `count` pieces to `out`. `pieces` are the pieces of the time index; `first` is the number of
- * the segment's first piece. Returns false, and appends nothing, if the segment would exceed its share or memory runs
+ * the segment's first piece. Returns false, and appends nothing, if the segment would exceed a limit or memory runs
  * out; the index then does not describe the pieces.
  */
 bool nl_value_index_encode(const nl_time_index *index, size_t first, size_t count, const nl_value_fields *fields,

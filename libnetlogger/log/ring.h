@@ -62,7 +62,7 @@ void nl_ring_remove(nl_ring *ring);
  */
 nl_ring *nl_ring_over(const nl_mapping *mapping, size_t size);
 
-/* Assigns an empty ring to another thread, as a new stream. */
+/* Assigns an empty ring to the calling thread, as a new stream. */
 void nl_ring_begin_stream(nl_ring *ring);
 
 /*
