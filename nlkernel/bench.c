@@ -91,7 +91,7 @@ static bool measure_ftrace(bench *b, measurement *m)
     return ok;
 }
 
-/* Measures the kernel's ring buffer without a reader. The result is the lower bound for all recorders that use this
+/* Measures the kernel's ring buffer without a reader. The result is a lower bound for all recorders that use this
  * buffer. */
 static bool side_ftrace(bench *b, measurement *m)
 {
@@ -346,7 +346,7 @@ int command_bench(int argc, char **argv)
     b.loop_log = program_format("%s/loop", b.directory);
     b.kernel_log = program_format("%s/kernel.nlb", b.directory);
     b.perf_log = program_format("%s/perf.data", b.directory);
-    /* Resolve the path of nlkernel now: in a command that perf executes, /proc/self/exe would be perf. */
+    /* resolve the path of nlkernel now, because in a command that perf executes, /proc/self/exe would be perf */
     if (readlink("/proc/self/exe", own, sizeof own - 1) <= 0) {
         program_error("/proc/self/exe: %s", strerror(errno));
         return PROGRAM_PROBLEM;

@@ -151,9 +151,8 @@ static bool write_picture(GVC_t *context, Agraph_t *graph, const char *path, con
     return good;
 }
 
-/*
- * Lays out the graph (not for a .dot file), writes it and frees it. On failure, reports the problem and returns false.
- */
+/* Lays out the graph (not for a .dot file), and writes and frees the graph. On failure, reports the problem and returns
+ * false. */
 static bool write_graph(Agraph_t *graph, const char *path)
 {
     const char *format = find_format(path);
@@ -203,7 +202,7 @@ static void add_call(Agraph_t *graph, Agnode_t *caller, Agnode_t *function, uint
     set_format(edge, "tooltip", "%s calls %s: %" PRIu64, gvc.agnameof(caller), gvc.agnameof(function), calls);
 }
 
-/* Limits the time for the layout: libgvc spends less effort on graphs with many edges. */
+/* Limits the time for the layout, by reducing libgvc's effort for graphs with many edges. */
 static void set_effort(Agraph_t *graph, size_t edges)
 {
     enum { EDGES_MEDIUM = 400, EDGES_MANY = 1500 };

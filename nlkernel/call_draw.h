@@ -4,7 +4,7 @@
 
 #include "call_view.h"
 
-/* Returns whether the extension of a file name is supported. If it is not, sets the error. */
+/* Returns whether the module supports the extension of a file name. If not, sets the error. */
 bool call_draw_knows(const char *path);
 
 /* Draws the selected functions and the calls between them. On failure, reports the problem and returns false. */

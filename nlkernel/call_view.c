@@ -106,8 +106,8 @@ static int read_calls(calls *c, log_input *input, char **names, size_t count)
 /* ---- files ---- */
 
 /*
- * Returns the path of a vmlinux for a kernel release, in one of the usual directories. If `kernel` is "", the release
- * is that of the running kernel. The caller frees the path. Returns NULL and sets the error if no such file exists.
+ * Returns the path of a vmlinux for a kernel release, in one of the usual directories. If `kernel` is "", searches for
+ * the release of the running kernel. The caller frees the path. Returns NULL and sets the error if no such file exists.
  */
 static char *find_vmlinux(const char *kernel)
 {

@@ -1,7 +1,5 @@
-/*
- * Selects the functions to show in a report or picture by source file, by minimum number of calls, and by rank in the
- * number of calls. Not thread-safe.
- */
+/* Selects the functions to show in a report or picture: by source file, minimum number of calls, and rank by number of
+ * calls. Not thread-safe. */
 #ifndef NLKERNEL_CALL_VIEW_H
 #define NLKERNEL_CALL_VIEW_H
 
@@ -39,10 +37,8 @@ extern const nl_option call_view_rows[];
  * status. */
 int call_view_read(call_view *v, log_input *input, char **names, size_t count);
 
-/*
- * Returns the path of a function's source file, or "" if it is unknown. If `more` is not NULL, sets *more to the number
- * of other files that contain a function with this name.
- */
+/* Returns the path of a function's source file, or "" if the path is unknown. If `more` is not NULL, sets *more to the
+ * number of other files that contain a function with this name. */
 const char *call_view_file(const call_view *v, uint32_t function, size_t *more);
 
 /* Returns a sentence with the numbers of calls and functions. The caller frees it. */

@@ -110,7 +110,7 @@ static int order_entries(const void *a, const void *b, void *unused)
 void calls_finish(calls *c)
 {
     uint32_t within[DEPTH_MAX] = {0}; /* for each depth, 1 plus the index of the function; 0: unknown */
-    g_qsort_with_data(c->entries, (gint)c->entry_count, sizeof *c->entries, order_entries, NULL); /* a stable sort */
+    g_qsort_with_data(c->entries, (gint)c->entry_count, sizeof *c->entries, order_entries, NULL); /* stable */
     size_t losses = 0, lost = 0;
     while (losses < c->entry_count && c->entries[losses].thread == INT64_MIN)
         losses++;

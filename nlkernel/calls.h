@@ -4,10 +4,10 @@
  * There are three kinds of records:
  * - function tracer: ftrace.function with FUNCTION and CALLER, or TEXT such as "tcp_v4_rcv <-- ip_local_deliver"
  * - function graph tracer: records such as ftrace.funcgraph_entry with FUNCTION and DEPTH
- * - samples with call chains: STACK ("outermost;...;innermost"), or SYMBOL alone
- * The graph tracer does not record the caller. The caller is the latest function at the next lower depth that the same
- * thread entered. The thread may have entered this function on another CPU, whose records come later. calls_finish
- * therefore computes these callers at the end. Not thread-safe.
+ * - samples with call chains: STACK ("outermost;...;innermost"), or SYMBOL alone The graph tracer does not record the
+ *   caller, which is the latest function at the next lower depth that the same thread entered. The thread may have
+ *   entered this function on another CPU, whose records come later. Therefore, calls_finish computes these callers at
+ *   the end. Not thread-safe.
  */
 #ifndef NLKERNEL_CALLS_H
 #define NLKERNEL_CALLS_H
@@ -17,7 +17,7 @@
 
 typedef struct call_function {
     char *name;
-    uint64_t calls, calling; /* numbers of calls: to the function, and by the function */
+    uint64_t calls, calling; /* calls: number of calls to the function; calling: number of calls by the function */
     int64_t time_ns;         /* total duration of the measured calls, including the functions that they called */
 } call_function;
 
@@ -46,8 +46,8 @@ typedef struct calls {
     uint64_t total;         /* number of calls, or of samples */
     uint64_t lost;          /* number of lost events */
     int64_t from_ns, to_ns; /* times of the earliest and latest call */
-    bool timed;             /* some durations were measured */
-    bool samples;           /* some records were samples */
+    bool timed;             /* at least one record contains a duration */
+    bool samples;           /* at least one record is a sample */
     char kernel[96];
 } calls;
 
@@ -70,8 +70,8 @@ static inline const char *calls_name(const calls *c, uint32_t function)
 
 /*
  * Returns the indices of all functions in descending order of heat. The caller frees the array. The heat is the number
- * of calls to a function. With chains, the heat is at least the number of calls by the function, because some functions
- * occur only as callers.
+ * of calls to a function. With `chains`, the heat is at least the number of calls by the function, because some
+ * functions occur only as callers.
  */
 uint32_t *calls_in_order(const calls *c, bool chains);
 

@@ -23,7 +23,7 @@ _Noreturn static void wait_and_execute(int go_fd, int error_fd, char **argv)
     signal(SIGPIPE, SIG_DFL);
     signal(SIGXFSZ, SIG_DFL);
     if (read(go_fd, &go, 1) != 1)
-        _exit(0); /* the recording failed, or nlkernel was killed */
+        _exit(0); /* without the byte, the recording has failed or nlkernel was killed */
     execvp(argv[0], argv);
     int error = errno;
     if (write(error_fd, &error, sizeof error) < 0)

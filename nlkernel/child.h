@@ -10,7 +10,7 @@
 
 typedef struct child {
     pid_t pid;    /* 0: no process */
-    int go_fd;    /* a byte that is written here starts the command; -1 after the start */
+    int go_fd;    /* writing a byte starts the command; -1 after the start */
     int error_fd; /* receives errno if the command cannot be started */
     bool ended;
 } child;
@@ -24,10 +24,8 @@ bool child_start(child *c);
 /* Checks without waiting whether the process has ended, and sets `ended` if so. */
 void child_poll(child *c);
 
-/*
- * Terminates the process and waits for it. Sends SIGTERM if the command was started. Returns false if the process is
- * still running after 5 seconds.
- */
+/* Terminates the process and waits for its end. Sends SIGTERM if the command was started. Returns false if the process
+ * is still running after 5 seconds. */
 bool child_end(child *c);
 
 /* Runs a command and returns whether its exit status is 0. Writes standard output and standard error of the command to

@@ -61,7 +61,7 @@ bool event_names_read(event_names *names, const tracing *t)
     bool good = directory != NULL;
     if (!good)
         rights_set_open_error(events);
-    /* Skip the system ftrace: its events describe records that tracers write, and nlkernel cannot enable them. */
+    /* skip the system ftrace, whose events describe records of tracers and cannot be enabled */
     for (struct dirent *entry; good && (entry = readdir(directory)) != NULL;)
         if (is_event_directory(entry) && entry->d_type == DT_DIR && strcmp(entry->d_name, "ftrace") != 0)
             good = read_system(names, events, entry->d_name);
@@ -96,7 +96,7 @@ static void fail_unknown_event(const event_names *names, const char *pattern)
     if (separator != NULL)
         *separator = ':';
     for (size_t i = 0; i < names->count; i++) {
-        /* Compare a pattern that has no system with the names of events. */
+        /* for a pattern without a system, suggest names of events */
         snprintf(full[i], sizeof full[i], "%s:%s", names->list[i].system, names->list[i].event);
         nl_option_find_nearest(&nearest,
                                (nl_option[]){{.name = separator != NULL ? full[i] : names->list[i].event}, {0}}, text);

@@ -23,10 +23,8 @@ typedef struct event_names {
 bool event_names_read(event_names *names, const tracing *t);
 void event_names_free(event_names *names);
 
-/*
- * Chooses the events that match a pattern. If no event matches, returns false and sets the error. The error suggests a
- * similar name if there is one.
- */
+/* Chooses the events that match a pattern. If no event matches, returns false and sets the error. If there is a similar
+ * name, the error suggests this name. */
 bool event_names_choose(event_names *names, const char *pattern);
 
 /* Returns whether an event matches a pattern. */

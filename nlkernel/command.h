@@ -1,4 +1,5 @@
-/* The subcommands, one per file. They return an exit status. Messages begin with argv[0]. Not thread-safe. */
+/* The subcommands, each in a separate file. They return an exit status. Messages begin with argv[0]. Not
+ * thread-safe. */
 #ifndef NLKERNEL_COMMAND_H
 #define NLKERNEL_COMMAND_H
 

@@ -74,11 +74,8 @@ static control_state copy_state(const control *c)
     return state;
 }
 
-/*
- * Applies the differences between `state` and the current state, and frees `state`. Switches the whole recording off
- * before it switches single events, and switches the whole recording on after it has switched single events. Returns
- * false and sets the error on failure.
- */
+/* Applies the differences between `state` and the current state, and frees `state`. Switches the whole recording off
+ * before single events, and on after single events. Returns false and sets the error on failure. */
 static bool apply_state(control *c, control_state *state)
 {
     bool ok = true;
@@ -231,7 +228,7 @@ static bool control_take_lines(const control *c, control_state *state, char *tex
     return ok;
 }
 
-/* Returns the file's text, which the caller frees, or "" if there is no file. Returns NULL and sets the error on
+/* Returns the file's text, or "" if there is no file. The caller frees the text. Returns NULL and sets the error on
  * failure. */
 static char *read_control_file(const char *path)
 {
@@ -261,7 +258,7 @@ bool control_poll_file(control *c)
     char *text = S_ISREG(now.st_mode) ? read_control_file(c->path) : program_copy("");
     c->seen = now;
     if (file_is_recent(&now))
-        c->seen.st_size = -1; /* read the file again at the next poll */
+        c->seen.st_size = -1; /* makes the next poll read the file again */
     if (text == NULL)
         return false;
     control_state state = copy_state(c);

@@ -94,8 +94,8 @@ static char *put_hexadecimal(char *at, nl_string bytes)
     return at;
 }
 
-/* Writes bytes in hexadecimal, and returns the end of the written text. Does not compare them with the bytes of the
- * previous record. */
+/* Writes bytes in hexadecimal, and returns the end of the written text. To save time, does not compare the bytes with
+ * the previous record. */
 static char *put_bytes(char *at, const char *records, uint64_t *before, nl_string bytes)
 {
     size_t size = 2 * bytes.size;

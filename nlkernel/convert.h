@@ -1,8 +1,8 @@
 /*
  * Converts the kernel's records of events.
  *
- * For blocks, a loop over the event's fields copies the values from the page of the ring buffer into the block. No
- * intermediate record is needed. For filters and text, the module builds a record. Thread-safe.
+ * For blocks, a loop over the event's fields copies the values from the page of the ring buffer into the block, without
+ * an intermediate record. For filters and text, the module builds a record. Thread-safe.
  */
 #ifndef NLKERNEL_CONVERT_H
 #define NLKERNEL_CONVERT_H

@@ -35,7 +35,7 @@ static const counter known[] = {
 };
 
 struct counted {
-    size_t slots; /* numbers per group member in a sample: 2 (value and lost events) since Linux 6.0, otherwise 1
+    size_t slots; /* numbers for each group member in a sample: 2 (value and lost events) since Linux 6.0, otherwise 1
                      (value) */
     int fds[COUNTERS_MAX]; /* descriptors of the counters; the first counter leads the group and has the buffer */
     int *event_fds;        /* descriptors of the tracepoints; the index is kernel_event.place */
@@ -232,7 +232,7 @@ bool counted_switch(counted *c, size_t event, bool on)
     }
     if (!switch_fd(c->event_fds[event], on))
         return false;
-    /* A member that was switched on counts only after the group was enabled again. */
+    /* enable the group again, because a member that was switched on counts only then */
     return !on || !c->on || (switch_fd(c->fds[0], false) && switch_fd(c->fds[0], true));
 }
 
@@ -245,7 +245,7 @@ static uint64_t read_word(const char *at)
     return word;
 }
 
-/* Returns the bytes at tail as a contiguous array of `size` bytes. */
+/* Returns the `size` bytes at `tail` as a contiguous array. */
 static const char *contiguous(counted *c, size_t size)
 {
     size_t at = c->tail & (c->size - 1), first = c->size - at;

@@ -11,15 +11,13 @@
 #include <string.h>
 #include <traceevent/event-parse.h>
 
-/*
- * Maximum number of elements of an array whose elements become separate fields. The elements must be integers of 2, 4
- * or 8 bytes. Any other array becomes one field with its bytes.
- */
+/* Maximum number of elements of an array whose elements become separate fields. The elements must be integers of 2, 4
+ * or 8 bytes. Any other array becomes one field with the bytes of the array. */
 enum { ELEMENTS_MAX = 16 };
 
 /* ---- names ---- */
 
-/* Returns whether every record has a field with this name. The event's own field then gets the prefix EV. */
+/* Returns whether every record has a field with this name. If so, the event's own field gets the prefix EV. */
 static bool is_common_field(const char *name)
 {
     static const char *const common[] = {"DATE", "HOST", "PROG", "LVL", "NL.EVNT", "CPU", "PID", "TID"};
@@ -90,7 +88,8 @@ static void add_array(kernel_event *event, const struct tep_format_field *field)
         events_add(event, field, -1, FIELD_BYTES, offset, (unsigned)field->size);
 }
 
-/* Returns the name in records of a tracer's field that is the address of a function. Returns NULL for other fields. */
+/* For a tracer's field with the address of a function, returns the field's name in records. Returns NULL for other
+ * fields. */
 static const char *function_name(const kernel_event *event, const struct tep_format_field *field)
 {
     static const char *const names[][2] = {
@@ -111,10 +110,8 @@ static void add_function(kernel_event *event, const struct tep_format_field *fie
     *added = nl_memory_check(strdup(name));
 }
 
-/*
- * Returns whether a field is text. libtraceevent also marks bytes as strings if a kind of %p prints them, such as a
- * socket's address.
- */
+/* Returns whether a field is text. libtraceevent also marks as strings any bytes that a variant of %p prints, such as a
+ * socket's address. */
 static bool is_text(const struct tep_format_field *field)
 {
     return (field->flags & TEP_FIELD_IS_STRING) != 0 && strstr(field->type, "char") != NULL &&
@@ -130,7 +127,7 @@ static void events_add_field(kernel_event *event, const struct tep_format_field 
     if (function != NULL)
         add_function(event, field, function);
     else if (size == 0)
-        return; /* a flexible array at the end; its length is unknown */
+        return; /* ignore a flexible array at the end, whose length is unknown */
     else if (dynamic)
         events_add(event, field, -1, text ? FIELD_DYNAMIC_TEXT : FIELD_DYNAMIC_BYTES, offset, size);
     else if (text && field->flags & TEP_FIELD_IS_ARRAY)
@@ -177,8 +174,8 @@ static void find_namings(kernel_event *event)
 
 /* ---- reading ---- */
 
-/* Replaces the print format with an empty format, because the print format is slow to parse and not needed. Returns the
- * new size in bytes. */
+/* Replaces the print format with an empty format, because the print format is slow to parse, and nlkernel does not need
+ * it. Returns the new size in bytes. */
 static size_t events_remove_print_format(char *text, size_t size)
 {
     static const char start[] = "\nprint fmt: ", none[] = "\"\"\n";

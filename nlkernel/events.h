@@ -3,7 +3,7 @@
  *
  * The name of an event is SYSTEM.EVENT. A field has the kernel's name in capitals, with dots instead of underscores:
  * prev_pid becomes PREV.PID. Each field has the offset of its bytes in the kernel's record of the event, so that a loop
- * over the fields reads the values. Events do not change after they are read, so any thread may use them.
+ * over the fields reads the values. Events do not change after kernel_events_read, so any thread may use them.
  */
 #ifndef NLKERNEL_EVENTS_H
 #define NLKERNEL_EVENTS_H
@@ -21,9 +21,9 @@ typedef enum field_kind {
     FIELD_UINT64,
     FIELD_BOOL,
     FIELD_TEXT,          /* ends after `size` bytes, or at a NUL */
-    FIELD_DYNAMIC_TEXT,  /* at any offset: the 32-bit word at `offset` contains the text's offset and size */
+    FIELD_DYNAMIC_TEXT,  /* the 32-bit word at `offset` contains the text's offset and size */
     FIELD_BYTES,         /* `size` bytes, written in hexadecimal */
-    FIELD_DYNAMIC_BYTES, /* at any offset, like FIELD_DYNAMIC_TEXT */
+    FIELD_DYNAMIC_BYTES, /* bytes whose offset and size are stored as for FIELD_DYNAMIC_TEXT */
     FIELD_FUNCTION,      /* an address of 8 bytes, written as the function's name */
 } field_kind;
 
@@ -84,8 +84,8 @@ static inline nl_type event_field_type(const event_field *field)
     return field->kind == FIELD_BOOL ? NL_TYPE_BOOL : NL_TYPE_STRING;
 }
 
-/* Parses a description of `size` bytes, and changes its text. Call kernel_event_name first. Returns false and sets the
- * error on failure. */
+/* Parses a description of `size` bytes in `text`, which the function changes. Call kernel_event_name first. Returns
+ * false and sets the error on failure. */
 bool kernel_event_parse(kernel_event *out, char *text, size_t size);
 
 /* Initializes an event with copies of its names. */

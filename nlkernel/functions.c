@@ -99,7 +99,7 @@ bool functions_choose(const instance *i, functions_kind kind, const char *const 
 {
     bool ok = functions_offered(i, kind);
     if (ok) {
-        /* The threads that read the buffers start later, and inherit this setting. */
+        /* also exclude the threads that read the buffers, which start later */
         instance_write(i, "options/function-fork", "1");
         instance_write_number(i, "set_ftrace_notrace_pid", getpid());
     }

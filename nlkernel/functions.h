@@ -2,8 +2,8 @@
  * Records calls of the kernel's functions with ftrace's function tracers, in the recorder's instance.
  *
  * The tracers write ordinary events: ftrace.function, with FUNCTION and CALLER, or ftrace.funcgraph_entry and
- * ftrace.funcgraph_exit of the function graph tracer. The kernel excludes the recorder's own threads if it can, because
- * reading a page causes several hundred calls.
+ * ftrace.funcgraph_exit of the function graph tracer. If possible, the kernel excludes the recorder's own threads,
+ * because reading a page causes several hundred calls.
  */
 #ifndef NLKERNEL_FUNCTIONS_H
 #define NLKERNEL_FUNCTIONS_H
@@ -17,8 +17,8 @@ typedef enum functions_kind {
     FUNCTIONS_ANY,   /* FUNCTIONS_GRAPH if nlkernel records all functions and the graph tracer works in an instance;
                         otherwise, FUNCTIONS_CALLS */
     FUNCTIONS_CALLS, /* the `function` tracer, which records each call with its caller */
-    FUNCTIONS_GRAPH, /* the `function_graph` tracer, which records the duration of each call; the nesting gives the
-                        caller */
+    FUNCTIONS_GRAPH, /* the `function_graph` tracer, which records the duration of each call; the nesting of calls shows
+                        the caller */
 } functions_kind;
 
 /* Adds the tracer's events to a list in which kernel_events_read left space. Returns false and sets the error on

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define NAME_FORMAT "nlkernel-%llu-%d-%llu" /* PID namespace, process ID and start time of the process */
-#define NOTE_MARK "-shared-"                /* in the name, precedes the former settings of the shared buffers */
+#define NOTE_MARK "-shared-"                /* precedes the former settings of the shared buffers in the name */
 
 static unsigned long long pid_namespace(void)
 {

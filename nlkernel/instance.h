@@ -1,10 +1,9 @@
 /*
- * The recorder's own tracing instance: ring buffers, clock, events and filters that do not affect other tracing.
+ * The recorder's separate tracing instance: ring buffers, clock, events and filters that do not affect other tracing.
  *
- * The instance's name identifies the recorder by PID namespace, process ID and start time of the process. The next
- * nlkernel can therefore remove the instance of a recorder that was killed. When a recorder is killed, the kernel
- * closes the recorder's descriptor of the free_buffer file. The kernel then stops the instance and frees its buffers.
- * Not thread-safe.
+ * The instance's name identifies the recorder by PID namespace, process ID and start time of the process, so the next
+ * nlkernel can remove the instance of a recorder that was killed. When a recorder is killed, the kernel closes the
+ * recorder's descriptor of the free_buffer file, which stops the instance and frees its buffers. Not thread-safe.
  */
 #ifndef NLKERNEL_INSTANCE_H
 #define NLKERNEL_INSTANCE_H
@@ -18,13 +17,13 @@ typedef struct instance {
     int lock_fd;        /* descriptor that holds the lock, if the instance is for the shared buffers */
 } instance;
 
-/* Removes the instances of recorders that were killed, and restores the settings of the shared buffers that they
- * changed. Returns the number of removed instances. */
+/* Removes the instances of recorders that were killed, and restores the settings of the shared buffers that these
+ * recorders changed. Returns the number of removed instances. */
 unsigned instance_clean_stale(const tracing *t);
 
 /*
  * Creates the instance with recording switched off. `note` contains the settings of the shared buffers that the
- * recorder is about to change, or is NULL if the recorder does not use them. Returns false and sets the error on
+ * recorder will change, or is NULL if the recorder does not use the shared buffers. Returns false and sets the error on
  * failure.
  */
 bool instance_create(instance *i, const tracing *t, const char *note);
@@ -33,10 +32,8 @@ bool instance_create(instance *i, const tracing *t, const char *note);
  * the error on failure. */
 bool instance_destroy(instance *i);
 
-/*
- * Read and write files of the instance, like tracing_read and tracing_write (tracing.h). Callers ignore the result for
- * files that nlkernel does not need and that older kernels lack.
- */
+/* Read and write files of the instance, like tracing_read and tracing_write (tracing.h). For files that nlkernel does
+ * not need and that older kernels lack, callers may ignore the result. */
 char *instance_read(const instance *i, const char *file);
 bool instance_write(const instance *i, const char *file, const char *text);
 bool instance_write_number(const instance *i, const char *file, long number);

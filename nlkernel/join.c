@@ -3,8 +3,8 @@
  *
  * A server's record that begins a trace has the field CALL.ID. If nlkernel ran on the client's host, the record of the
  * client's call has the same ID in SPAN.ID. The first pass over the logs collects these IDs. The second pass writes all
- * records. In the server's record, the second pass replaces CALL.ID with the parent. All records of the server's trace
- * get the trace ID of the call.
+ * records. In the server's record, this pass replaces CALL.ID with the parent, and in all records of the server's
+ * trace, it sets the trace ID of the call.
  */
 #include "config.h"
 
@@ -87,7 +87,7 @@ static void learn(void *user, const nl_record *record)
         insert(j->servers, copy_field(record, "TRACE.ID"), copy_field(record, "CALL.ID"));
 }
 
-/* Returns the ID that a trace has after the joins. */
+/* Returns the ID of a trace after the joins. */
 static const char *find_trace(const joiner *j, const char *trace)
 {
     for (int i = 0; i < TRACES_MAX; i++) {

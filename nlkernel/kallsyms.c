@@ -12,14 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Most symbols are close together. For these symbols, a table with a bucket for every 128 bytes replaces a binary
- * search. */
+/* Most symbols are close together. For these symbols, a lookup in a table with a bucket for every 128 bytes is faster
+ * than a binary search. */
 enum { BUCKET_SHIFT = 7, BUCKETS_MAX = 1 << 20 };
 
-/*
- * A function ends at the start of the next function. This constant limits the size of a function that is followed by a
- * gap.
- */
+/* A function ends at the start of the next function. This constant limits the size of a function before a gap. */
 enum { FUNCTION_SIZE_MAX = 1 << 20 };
 
 typedef struct symbol {
@@ -64,7 +61,8 @@ static void kallsyms_take_line(kallsyms *k, const char *line, const char *end)
         kallsyms_add(k, address, name, (size_t)(stop - name));
 }
 
-/* Orders symbols by address. Several names of one address keep their order, because the table keeps only the first. */
+/* Orders symbols by address. Several names of one address keep their order, because the table keeps only the first
+ * name. */
 static int order_symbols(const void *a, const void *b)
 {
     const symbol *x = a, *y = b;

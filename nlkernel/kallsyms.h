@@ -1,4 +1,4 @@
-/* The kernel's functions by address, from /proc/kallsyms. A table never changes, so any thread may read it. */
+/* The kernel's functions by address, from /proc/kallsyms. A table never changes, so any thread may read the table. */
 #ifndef NLKERNEL_KALLSYMS_H
 #define NLKERNEL_KALLSYMS_H
 

@@ -200,8 +200,8 @@ void kernel_sums_stop(kernel_sums *k)
 
 /* ---- the sums ---- */
 
-/* Returns whether a function probably implements or traces locks, according to its name. CALLER is the first function
- * on the stack with another kind of name. */
+/* Returns whether a function probably implements or traces locks, according to its name. CALLER is the first other
+ * function on the stack. */
 static bool implements_locks(nl_string name)
 {
     static const char *const parts[] = {"lock", "mutex",  "rwsem", "down_",       "rtmutex", "contention",

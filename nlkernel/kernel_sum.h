@@ -9,8 +9,8 @@
  *
  * `key` may contain TID and at most two fields of the event. `by` may contain PROG, CALLER and at most two fields of
  * the begin event. Each sum becomes a record of the event NAME with the fields in `by`, COUNT, TOTAL.NS and MAX.NS. If
- * `by` contains CALLER, the record also has STACK. A section has at most SUM_KEYS_MAX sums; kernel_sums_read reports
- * the number of spans of further sums. Not thread-safe.
+ * `by` contains CALLER, the record also has STACK. A section has at most SUM_KEYS_MAX sums. kernel_sums_read reports
+ * the number of spans beyond this limit. Not thread-safe.
  */
 #ifndef NLKERNEL_KERNEL_SUM_H
 #define NLKERNEL_KERNEL_SUM_H

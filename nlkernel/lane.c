@@ -26,7 +26,8 @@
 /* Offsets of the event's ID and the thread's ID in the header of every kernel event. */
 enum { ID_OFFSET = 0, TID_OFFSET = 4 };
 
-/* Bytes of blocks per write, and maximum number of bytes that are read from pages between two checks for the end. */
+/* BATCH_SIZE: bytes of blocks per write. DUMP_MAX: maximum number of bytes to read from pages between two checks for
+ * the end. */
 enum { BATCH_SIZE = 1 << 20, DUMP_MAX = 64 << 20 };
 
 /* The fields that precede the event's own fields in every record. */
@@ -42,8 +43,8 @@ static void write_out(lane *l)
     l->out.size = 0;
 }
 
-/* Finishes the current block, unless it has neither records nor a loss, and begins the next block. Writes the finished
- * blocks to the sink when they reach BATCH_SIZE. */
+/* If the current block has records or a loss, finishes the block and begins the next block. Writes the finished blocks
+ * to the sink when they reach BATCH_SIZE. */
 static void finish_block(lane *l)
 {
     uint64_t count = l->block.record_count;
@@ -249,7 +250,7 @@ static void log_loss(lane *l, uint64_t count, int64_t from_ns, int64_t to_ns)
     lane_put_record(l, record, to_ns);
 }
 
-/* Handles a page before which events were overwritten. */
+/* Handles a page before which the kernel has overwritten events. */
 static void lane_handle_loss(lane *l, const page_walk *walk)
 {
     int64_t to_ns = realtime_of(l->setup->clock, walk->time_ns), from_ns = l->last_ns != 0 ? l->last_ns : to_ns;
@@ -257,9 +258,7 @@ static void lane_handle_loss(lane *l, const page_walk *walk)
         log_loss(l, walk->missed_count, from_ns, to_ns);
         return;
     }
-    /*
-     * The page has no space for the number of lost events. settle_losses computes this number when the buffer is empty.
-     */
+    /* the page has no space for the number of lost events, so settle_losses computes it when the buffer is empty */
     if (!l->unaccounted)
         l->unaccounted_from_ns = from_ns;
     l->unaccounted = true;
@@ -286,10 +285,8 @@ static void settle_losses(lane *l, bool last)
 
 /* ---- reading ---- */
 
-/*
- * Reads one page. Returns false if there is no page to read. Sets *caught_up to true if there is no page, or if the
- * page is less than half full, because the kernel is then probably still filling the page.
- */
+/* Reads one page. Returns false if there is no page to read. Sets *caught_up to true if there is no page, or if the
+ * page is less than half full, because the kernel is probably still filling such a page. */
 static bool read_page(lane *l, bool *caught_up)
 {
     const lane_setup *setup = l->setup;
@@ -350,8 +347,8 @@ static void log_dump(lane *l, const char *event, int64_t time_ns, uint64_t event
 
 /*
  * Reads the buffer up to the page that the kernel is filling. Without this limit, the loop might never end, because
- * reading may itself cause events. If `last` is true, recording is off, and the function also reads that page. DUMP_MAX
- * limits the bytes in both cases.
+ * reading may itself cause events. If `last` is true, recording is off, and the function also reads the last page. In
+ * both cases, reads at most about DUMP_MAX bytes.
  */
 static void read_buffer(lane *l, bool last)
 {

@@ -2,10 +2,10 @@
  * A lane moves one CPU's events from its ring buffer to the sink, in a separate thread.
  *
  * The thread waits until the buffer is filled to the low-water mark or the interval has ended. Then the thread reads
- * pages, converts the events and puts the records into blocks of the lane's own numbered stream. If the kernel has
- * overwritten events, the lane skips one sequence number for each of them, so that readers detect the gap.
+ * pages, converts the events and stores the records in blocks of a numbered stream of the lane. If the kernel has
+ * overwritten events, the lane skips a sequence number for each lost event, so that readers detect the gap.
  * NetLogger.Dump.Begin and NetLogger.Dump.Finish mark each period in which the lane has read events, so that readers
- * can distinguish the recorder's own load from that of other programs.
+ * can distinguish the recorder's load from the load of other programs.
  */
 #ifndef NLKERNEL_LANE_H
 #define NLKERNEL_LANE_H
@@ -53,10 +53,10 @@ typedef struct lane {
     nl_block_identity identity;
     unsigned generation;    /* number of the current block; see task_name (tasks.h) */
     int64_t block_since_ns; /* time of the block's first record, on the trace clock */
-    nl_buffer out;          /* finished blocks that have not been written yet */
+    nl_buffer out;          /* finished blocks that write_out will write */
 
-    uint64_t accounted;                             /* number of lost events that were logged */
-    bool unaccounted;                               /* more events were lost, but their number is not known yet */
+    uint64_t accounted;                             /* number of lost events that the lane has logged */
+    bool unaccounted;                               /* the kernel has lost more events, whose number is still unknown */
     int64_t unaccounted_from_ns, unaccounted_to_ns; /* real time */
     int64_t last_ns;                                /* real time of the latest event */
 
@@ -64,13 +64,13 @@ typedef struct lane {
     uint64_t invalid; /* number of events that are shorter than their declared format */
 } lane;
 
-/* Opens a CPU's ring buffer. Returns false and sets the error on failure. */
+/* Opens a CPU's ring buffer. `setup` must outlive the lane. Returns false and sets the error on failure. */
 bool lane_open(lane *l, const lane_setup *setup, int cpu);
 
 /* Starts the thread, with all signals blocked. Returns false and sets the error on failure. */
 bool lane_start(lane *l);
 
-/* Waits until the thread has read everything. Before the call, stop_fd must be readable, and recording must be off. */
+/* Waits until the thread has read all events. Before the call, stop_fd must be readable, and recording must be off. */
 void lane_finish(lane *l);
 
 /* Closes the lane. The lane may be all zeros. */

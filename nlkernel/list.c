@@ -113,7 +113,7 @@ int command_list(int argc, char **argv)
     a.pattern_count = argc - first;
     tracing t;
     event_names names = {0};
-    rights_raise(); /* for tracefs; the user cannot make `list` open other files */
+    rights_raise(); /* for tracefs, and safe, because the user cannot make `list` open other files */
     bool ok = tracing_open(&t, a.tracefs) && event_names_read(&names, &t);
     if (ok && choose_listed(&a, &names)) {
         status = print_events(&a, &names, &t);

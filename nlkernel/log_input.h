@@ -7,7 +7,7 @@
 
 #include "program/program.h"
 
-/* Initially all zero. log_input_finish frees it. */
+/* The state of reading. Initially all zero. log_input_finish frees the members. */
 typedef struct log_input {
     program_reading reading;
     program_where where;
@@ -23,7 +23,8 @@ typedef struct log_input {
 /* Passes the selected records of the SOURCE `name` to `take`. On failure, prints the error and returns false. */
 bool log_input_read(log_input *input, const char *name, void (*take)(void *user, const nl_record *record), void *user);
 
-/* Prints warnings about malformed input and missing records, and frees input. Returns an exit status. */
+/* Prints warnings about malformed input and missing records, and frees the members of `input`. Returns an exit
+ * status. */
 int log_input_finish(log_input *input);
 
 #endif

@@ -23,9 +23,8 @@ void recording_options_add_pattern(recording_options *o, const char *pattern)
     append_text(&o->patterns, &o->pattern_count, pattern);
 }
 
-/*
- * Parses a number at *text and advances *text. Returns false if the text is not a number between minimum and maximum.
- */
+/* Parses a number at *text, and moves *text to the end of the number. Returns false if the text is not a number between
+ * `minimum` and `maximum`. */
 static bool read_number(const char **text, long minimum, long maximum, long *value)
 {
     char *end;

@@ -12,10 +12,10 @@ enum { RECORDING_CPUS_MAX = 8192 };
 typedef struct recording_options {
     const char **patterns; /* patterns of events; a leading "?" marks events that the kernel may lack */
     size_t pattern_count;
-    functions_kind functions; /* whether to record calls of functions */
+    functions_kind functions; /* the tracer for calls of functions */
     const char **globs;       /* globs of functions; !GLOB excludes functions */
     size_t glob_count;
-    int *pids; /* record only these processes and the processes that they start; empty: all */
+    int *pids; /* record only these processes and the processes that they start; empty: all processes */
     size_t pid_count;
     bool cpus[RECORDING_CPUS_MAX]; /* record only these CPUs, if cpu_count is not 0 */
     size_t cpu_count;              /* the highest number of a chosen CPU, plus 1 */

@@ -2,9 +2,10 @@
  * The pages of the kernel's ring buffer (include/linux/ring_buffer.h).
  *
  * A page contains the time of its start, the number of its used bytes, and events. A word before each event contains
- * the event's size and the nanoseconds since the previous event. If events were overwritten before the page, their
- * number follows the last event. The number is missing if the page has no space for it. The bytes may come from a file
- * with invalid content. The module therefore checks all sizes, and never reads beyond the page. Thread-safe.
+ * the event's size and the nanoseconds since the previous event. If the kernel has overwritten events before the page,
+ * the number of these events follows the last event, unless the page has no space for the number. The bytes may come
+ * from a file with invalid content. The module therefore checks all sizes, and never reads beyond the page.
+ * Thread-safe.
  */
 #ifndef NLKERNEL_PAGE_H
 #define NLKERNEL_PAGE_H
@@ -17,15 +18,15 @@
 
 /* The layout of a page's header, from the file events/header_page. */
 typedef struct page_layout {
-    size_t commit_offset, commit_size; /* offset and size, in bytes, of the number of used bytes and the flags */
+    size_t commit_offset, commit_size; /* position, in bytes, of the word with the number of used bytes and the flags */
     size_t data_offset;
 } page_layout;
 
 typedef struct page_walk {
     const char *at, *end;
     uint64_t time_ns; /* time of the latest event, on the trace clock */
-    bool missed;      /* events were overwritten before this page */
-    bool counted;     /* missed_count is the number of these events */
+    bool missed;      /* the kernel has overwritten events before this page */
+    bool counted;     /* missed_count contains the number of overwritten events */
     uint64_t missed_count;
 } page_walk;
 

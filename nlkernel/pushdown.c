@@ -13,7 +13,7 @@
 /* Maximum length of a translated filter in bytes. The kernel rejects filters of a page (4096 bytes) or more. */
 enum { TEXT_MAX = 3000 };
 
-/* A part of the filter, specialized for an event: a known result, or a text for the kernel to evaluate. */
+/* A part of the filter, translated for an event: a known result, or a text for the kernel to evaluate. */
 typedef struct part {
     enum { PART_FALSE, PART_TRUE, PART_TEXT } kind;
     bool inexact;     /* the part is also true for some records that the filter does not match */
@@ -60,8 +60,8 @@ static part join_parts(const translation *t, part a, const char *word, part b)
 
 /* ---- tests ---- */
 
-/* Returns the kernel's name of a field, or NULL if the kernel cannot test the field. Sets *field to NULL for a field
- * that is not the event's own. */
+/* Returns the kernel's name of a field, or NULL if the kernel cannot test the field. Sets *field to the event's field,
+ * or to NULL for a common field. */
 static const char *kernel_field(const kernel_event *event, nl_string name, const event_field **field)
 {
     *field = kernel_event_field(event, name);
@@ -80,7 +80,7 @@ static bool is_own(nl_string name)
            (memcmp(name.data, "PID", 3) == 0 || memcmp(name.data, "TID", 3) == 0 || memcmp(name.data, "CPU", 3) == 0);
 }
 
-/* Returns whether a field of this kind can hold the number. The kernel rejects other numbers or changes them. */
+/* Returns whether a field of this kind can hold the number. The kernel rejects or changes other numbers. */
 static bool fits(field_kind kind, const nl_number *number)
 {
     static const unsigned bits[] = {[FIELD_INT8] = 7,  [FIELD_INT16] = 15,  [FIELD_INT32] = 31,  [FIELD_INT64] = 63,
@@ -214,8 +214,8 @@ static bool part_is_equal(part a, part b)
     return a.kind == b.kind && a.inexact == b.inexact && (a.kind != PART_TEXT || strcmp(a.text, b.text) == 0);
 }
 
-/* Combines the tests from the last to the first, because a test leads only to later tests. Each test t becomes (t &&
- * part after true) || (!t && part after false). */
+/* Combines the tests from the last to the first, because the result of a test leads only to later tests. Each test t
+ * becomes (t && part after true) || (!t && part after false). */
 static part combine_tests(const translation *t)
 {
     part known[NL_FILTER_TESTS_MAX];
@@ -227,7 +227,7 @@ static part combine_tests(const translation *t)
         part yes = next_part(known, test->next[1]), no = next_part(known, test->next[0]);
         known[i] = yes;
         if (part_is_equal(yes, no))
-            continue; /* both results of the test lead to the same part */
+            continue; /* the test has no effect, because both results lead to the same part */
         part p = test_part(t, test);
         bool is_or = yes.kind == PART_TRUE && !yes.inexact, is_and = no.kind == PART_FALSE;
         part not_p = is_or || is_and ? always : negate(t, p);

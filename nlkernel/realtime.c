@@ -48,13 +48,13 @@ static int64_t read_namespace_ns(void)
     return result;
 }
 
-/* Arms the timer with a distant time (2038). The kernel then reports when the clock is set. */
+/* Arms the timer with a distant time (2038), so that the kernel reports each setting of the clock. */
 static void arm_timer(realtime *r)
 {
     const struct itimerspec never = {.it_value.tv_sec = INT32_MAX};
     uint64_t count;
     if (r->timer_fd >= 0 && read(r->timer_fd, &count, sizeof count) < 0 && errno == EAGAIN)
-        return; /* the timer is armed */
+        return; /* success */
     if (r->timer_fd >= 0)
         timerfd_settime(r->timer_fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
 }
@@ -95,7 +95,7 @@ bool realtime_update(realtime *r)
     realtime_measure(r, &offset_ns, &error_ns);
     int64_t apart = offset_ns > before_ns ? offset_ns - before_ns : before_ns - offset_ns;
     if (apart <= error_ns + r->error_ns) {
-        /* The clock was not set. Keep the measurement with the smaller error. */
+        /* the clock was not set, so keep the measurement with the smaller error */
         if (error_ns < r->error_ns) {
             r->error_ns = error_ns;
             atomic_store(&r->offset_ns, offset_ns);

@@ -4,8 +4,8 @@
  * The kernel stamps events with CLOCK_MONOTONIC (trace clock mono), and programs use CLOCK_REALTIME. NTP slews both
  * clocks equally, so their offset changes only when the real-time clock is set. nlkernel measures the offset
  * repeatedly, and immediately when the kernel reports that the clock was set. A measurement reads the real-time clock
- * between two readings of the monotonic clock, and keeps the most precise of several attempts. For events before the
- * clock was set, the former offset applies. One thread measures; any thread may convert times.
+ * between two readings of the monotonic clock, and keeps the most precise of several attempts. The previous offset
+ * applies to events before the setting of the clock. One thread measures, and any thread may convert times.
  */
 #ifndef NLKERNEL_REALTIME_H
 #define NLKERNEL_REALTIME_H
@@ -16,7 +16,7 @@
 
 typedef struct realtime {
     _Atomic int64_t offset_ns; /* real time minus trace clock, for times at or after since_ns */
-    _Atomic int64_t since_ns;  /* on the trace clock */
+    _Atomic int64_t since_ns;  /* time of the trace clock */
     _Atomic int64_t before_ns; /* the offset for times before since_ns */
     int timer_fd;              /* readable when the clock was set; -1 if the kernel does not report this */
     int64_t error_ns;          /* maximum error of offset_ns */

@@ -141,7 +141,7 @@ static void print_perl_number(const char *name, int64_t number)
 
 /* The serial number of the next event on each CPU. Lost events also have serial numbers. */
 typedef struct perl_serials {
-    bool begun; /* the list's "[" was printed */
+    bool begun; /* the function has printed the "[" of the list */
     int64_t next[SERIALS_MAX + 1];
 } perl_serials;
 

@@ -7,9 +7,9 @@
 typedef struct reporting_options {
     rules_parameters parameters;
     const char *picture, *derived; /* paths, or NULL */
-    const char *cdf;               /* label of the row whose distribution is printed; NULL: print the report */
+    const char *cdf;               /* label of the row whose distribution to print; NULL: print the report */
     bool json, perl;
-    long top; /* maximum number of rows; 0: all; negative: the number that the rules define */
+    long top; /* maximum number of rows; 0: all rows; negative: the number that the rules define */
 } reporting_options;
 
 /* The option rows for a reporting_options, which must have the initial value REPORTING_INITIAL. */

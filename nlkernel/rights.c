@@ -35,7 +35,7 @@ const char *rights_program_path(void)
     return size > 0 ? path : "nlkernel";
 }
 
-/* Makes all permitted capabilities effective, or none of them. */
+/* If `all` is true, makes all permitted capabilities effective; otherwise, makes no capability effective. */
 static void set_effective(bool all)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

@@ -82,7 +82,7 @@ typedef struct arguments {
     reporting_options reporting;
     log_input input;
     const char *name;
-    const char *kept;              /* path at which to keep the recording; NULL: do not keep it */
+    const char *kept;              /* path at which to keep the recording; NULL: delete the recording */
     const char *sources[LOGS_MAX]; /* other logs to read */
     size_t source_count;
     char *vary;           /* NAME=VALUE,VALUE,...; NULL: one recording */
@@ -161,8 +161,8 @@ static char **workload_command(const nl_section *section, char *log)
     return command;
 }
 
-/* Runs the workloads that precede the recording. If the user gives no COMMAND, the first of the other workloads becomes
- * the command. Returns false and sets the error if a workload fails. */
+/* Runs the workloads that precede the recording. If the user gives no COMMAND, the first workload that does not precede
+ * the recording becomes the command. Returns false and sets the error if a workload fails. */
 static bool prepare_workloads(arguments *a, const rules_file *file)
 {
     for (size_t i = 0; i < file->sections.count && a->log_count < LOGS_MAX; i++) {
@@ -315,7 +315,7 @@ static int rules_command_run(int argc, char **argv)
 {
     static arguments a;
     a.reporting = (reporting_options)REPORTING_INITIAL;
-    /* RULES must precede the options, because everything after the options belongs to COMMAND. */
+    /* RULES precedes the options, because all arguments after the options belong to COMMAND */
     if (argc > 1 && argv[1][0] != '-') {
         a.name = argv[1];
         argv[1] = argv[0];

@@ -117,7 +117,7 @@ void rules_file_each(void (*visit)(const char *name, void *user), void *user)
     if (found.gl_pathc > 0)
         qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, order_rules_names);
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        /* Two directories may contain files with the same name. */
+        /* skip repeated names, because two directories may contain files with the same name */
         if (i > 0 && order_rules_names(&found.gl_pathv[i - 1], &found.gl_pathv[i]) == 0)
             continue;
         char *name = rules_name(found.gl_pathv[i]);

@@ -11,7 +11,7 @@
 #include "options.h"
 #include "synthesis/sections.h"
 
-/* The values of --set. Initially all zero. The caller frees list. */
+/* The values of --set. Initially all zero. The caller frees `list`. */
 typedef struct rules_parameters {
     const char **list; /* "NAME=VALUE"; NULL-terminated; NULL: no parameters */
     size_t count;
@@ -29,7 +29,7 @@ typedef struct rules_file {
     nl_sections sections;
     char **patterns; /* patterns of the events to record; a leading "?" marks events that the kernel may lack */
     size_t pattern_count;
-    char *filter; /* filter for the events to record; NULL: all */
+    char *filter; /* filter for the events to record; NULL: all events */
 } rules_file;
 
 /*
@@ -40,7 +40,7 @@ typedef struct rules_file {
 bool rules_file_read(rules_file *file, const char *name, const rules_parameters *parameters);
 void rules_file_free(rules_file *file);
 
-/* Adds the file's events and filter to o, which borrows the texts. Returns false and sets the error on failure. */
+/* Adds the file's events and filter to `o`, which borrows the texts. Returns false and sets the error on failure. */
 bool rules_file_add_events(const rules_file *file, recording_options *o);
 
 /* Calls `visit` with the name of each rules file, in alphabetical order. */

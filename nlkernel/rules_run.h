@@ -1,7 +1,5 @@
-/*
- * Evaluates a rules file. Passes records to the rules. Passes these records and the derived records to the reports. On
- * request, writes the derived records to a log. Not thread-safe.
- */
+/* Evaluates a rules file: passes records to the rules, and passes these records and the derived records to the reports.
+ * On request, writes the derived records to a log. Not thread-safe. */
 #ifndef NLKERNEL_RULES_RUN_H
 #define NLKERNEL_RULES_RUN_H
 
@@ -16,7 +14,7 @@ typedef struct rules_run {
     summaries summaries;
     uint64_t taken;
     nl_writer *output;           /* for derived records, or NULL */
-    const char *tag, *tag_value; /* name and value of a field that is added to every record, or NULL */
+    const char *tag, *tag_value; /* name and value of a field to add to every record, or NULL */
     nl_record *tagged;
     struct kallsyms *symbols; /* symbols of the running kernel, or NULL */
     bool failed;              /* writing output failed */
@@ -32,7 +30,7 @@ void rules_run_read_symbols(rules_run *run);
 /* Adds a record. `user` is the rules_run. */
 void rules_run_take(void *user, const nl_record *record);
 
-/* Ends a recording: derives the records that the rules held back until its end. The next recording begins without open
+/* Ends a recording: derives the records that depend on its end, so that the next recording begins without open
  * spans. */
 void rules_run_end_recording(rules_run *run);
 

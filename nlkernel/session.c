@@ -36,8 +36,8 @@
  * checks for the end. */
 enum { READ_FILE_MS = 200, READ_LIVE_MS = 50, POLL_MS = 100 };
 
-/* Size of a page of a large ring buffer, and minimum number of such pages. Before Linux 6.8, nlkernel cannot set the
- * size. */
+/* A ring buffer with at least SUBBUFFERS_MIN pages of SUBBUFFER_KB uses pages of this size. Before Linux 6.8, nlkernel
+ * cannot set the size. */
 enum { SUBBUFFER_KB = 32, SUBBUFFERS_MIN = 64 };
 
 typedef struct session {
@@ -45,12 +45,11 @@ typedef struct session {
     sink *sink;
     tracing tracing;
     instance instance;
-    instance shared; /* the kernel's shared buffers, if the function graph tracer works only there; dir is NULL if the
-                        recording does not use them */
+    instance shared; /* the kernel's shared buffers, if the recording uses them; otherwise, dir is NULL */
     shared_note note;
     functions_kind functions;
     kernel_events events;
-    kallsyms *symbols; /* NULL: functions are not recorded */
+    kallsyms *symbols; /* NULL: the recording contains no functions */
     realtime clock;
     lane_setup setup, shared_setup;
     char *saved_path;
@@ -170,7 +169,7 @@ static bool open_instance(session *s)
            instance_create(&s->instance, &s->tracing, s->shared.dir != NULL ? s->note.text : NULL);
 }
 
-/* Selects the graph tracer if this tracer works in an instance. Otherwise, selects the function tracer or, if
+/* If the graph tracer works in an instance, selects this tracer. Otherwise, selects the function tracer or, if
  * `required` is true, the graph tracer in the shared buffers. Returns false and sets the error on failure. */
 static bool find_graph_tracer(session *s, bool required)
 {
@@ -237,7 +236,7 @@ static bool enable_event(session *s, const kernel_event *event)
     char file[256];
     bool ok = true;
     if (event->traced || s->setup.counter_count > 0)
-        return true; /* a tracer or perf enables it */
+        return true; /* a tracer or perf enables the event */
     if (event->kernel_filter != NULL) {
         snprintf(file, sizeof file, "events/%s/%s/filter", event->system, event->event);
         ok = instance_write(&s->instance, file, event->kernel_filter);
@@ -246,8 +245,8 @@ static bool enable_event(session *s, const kernel_event *event)
     return ok && instance_write(&s->instance, file, "1");
 }
 
-/* Enables the events. Omits events that cannot be enabled, such as those that need hardware. Returns false if no event
- * can be enabled. */
+/* Enables the events. Omits events whose enabling fails, such as events that need missing hardware. Returns false if
+ * enabling fails for all events. */
 static bool enable_events(session *s)
 {
     size_t enabled = 0, refused = 0;
@@ -403,8 +402,7 @@ static bool set_buffers(session *s)
     return s->shared.dir == NULL || (shared_hold(&s->shared) && set_buffer(s, &s->shared, &s->shared_setup));
 }
 
-/* Determines which of the requested counters the machine has. Prints the missing counters, which log_counters also
- * logs. */
+/* Determines which of the requested counters the machine has. Prints the missing counters. */
 static void choose_counters(session *s)
 {
     s->counters = s->options->counters;
@@ -417,7 +415,7 @@ static void choose_counters(session *s)
     s->setup.low_water = s->options->low_water;
 }
 
-/* Prepares everything, but does not start the recording. Returns false and sets the error on failure. */
+/* Prepares the recording, but does not start it. Returns false and sets the error on failure. */
 static bool session_prepare(session *s)
 {
     s->saved_path = tracing_path(&s->tracing, "saved_cmdlines");
@@ -428,7 +426,7 @@ static bool session_prepare(session *s)
         return false;
     s->setup.instance_dir = s->instance.dir;
     choose_counters(s);
-    /* choose_functions comes before choose_cpus, because the kernel rejects a new tracer while a buffer is open. */
+    /* choose_functions must come before choose_cpus, because the kernel rejects a new tracer while a buffer is open */
     return set_buffers(s) && choose_processes(s) && choose_functions(s) && choose_cpus(s) && enable_events(s);
 }
 
@@ -499,7 +497,7 @@ static void session_set_up(session *s)
         .host = {s->host, strlen(s->host)},
         .stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
     };
-    /* Block signals. Only wait_for_end receives them, so that they interrupt no other code. */
+    /* block the signals that wait_for_end receives, so that they interrupt no other code */
     sigemptyset(&s->signals);
     sigaddset(&s->signals, SIGINT);
     sigaddset(&s->signals, SIGTERM);
@@ -541,8 +539,7 @@ static bool got_end_signal(const session *s)
     return false;
 }
 
-/* Waits for a signal, a change of the clock or a command, but not longer than POLL_MS or timeout_ns. Executes the
- * command. */
+/* Waits for a signal, a change of the clock or a command, for at most POLL_MS or timeout_ns. Executes the command. */
 static void wait_for_something(session *s, int signal_fd, int64_t timeout_ns)
 {
     struct pollfd waits[] = {{.fd = signal_fd, .events = POLLIN},
@@ -596,7 +593,7 @@ static bool clean_up(session *s)
         lane_close(&s->lanes[i]);
     control_close(&s->control);
     realtime_stop(&s->clock);
-    /* Release the shared buffers first, because the name of the instance contains their former settings. */
+    /* release the shared buffers before the instance, whose name contains their former settings */
     bool ok = shared_release(&s->shared, s->note.text);
     ok = instance_destroy(&s->instance) && ok;
     if (!child_end(&s->child))
@@ -650,8 +647,8 @@ static int session_record(session *s)
     return status;
 }
 
-/* Records into the sink that `open` opens. Opens and closes the sink with the rights of the calling user. Returns an
- * exit status. */
+/* Records into the sink that `open` opens. Opens and closes the sink only with the rights of the calling user. Returns
+ * an exit status. */
 static int record_into(session *s, bool (*open)(sink *s, const void *user), const void *user)
 {
     sink target;

@@ -19,7 +19,8 @@
     "--functions=graph: this kernel has the function graph tracer only in the shared buffers, which are in use; use "  \
     "--functions=calls: "
 
-/* Files and the first line of their content while the shared buffers are idle. Older kernels lack some of the files. */
+/* Files, and the first line of their content while the shared buffers are idle. Older kernels lack some of the
+ * files. */
 static const struct {
     const char *file, *idle;
 } idle_files[] = {
@@ -76,7 +77,7 @@ static bool shared_is_empty(const instance *i)
 static long shared_read_number(const instance *i, const char *file, long otherwise)
 {
     char *text = instance_read(i, file);
-    /* The text is, for example, "7 (expanded: 1408)" before the first use. */
+    /* before the first use, the text is, for example, "7 (expanded: 1408)" */
     const char *expanded = text != NULL ? strstr(text, "expanded: ") : NULL;
     long number = expanded != NULL ? strtol(expanded + strlen("expanded: "), NULL, 10)
                   : text != NULL   ? strtol(text, NULL, 10)
@@ -141,7 +142,7 @@ bool shared_hold(instance *i)
     return ok;
 }
 
-/* Empties a list of the kernel. Opening the file with O_TRUNC empties the list; writes to the file only append. */
+/* Empties a list of the kernel. Opening the file with O_TRUNC empties the list, whereas writes only append. */
 static void empty_list(const instance *i, const char *file)
 {
     int fd = instance_open(i, file, O_WRONLY | O_TRUNC);

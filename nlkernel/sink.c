@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Time for which the rules wait for earlier records from other CPUs; longer than the interval between reads of the
- * buffers. */
+/* Time for which the rules wait for earlier records from other CPUs. It is longer than the interval between reads of
+ * the buffers. */
 #define REORDER_NS (INT64_C(300) * 1000000)
 
 static void sink_start(sink *s, const char *name)
@@ -39,7 +39,7 @@ static void sink_free(sink *s)
     free(s->name);
 }
 
-/* Stores the current error if it is the first, and makes the sink write nothing more. The caller holds the mutex. */
+/* Stores the current error if it is the first error, and ends all writing. The caller holds the mutex. */
 static void sink_fail(sink *s)
 {
     if (s->error.code == NL_ERROR_NONE)
@@ -175,7 +175,7 @@ void sink_put_record(sink *s, const nl_record *record)
 void sink_put_own(sink *s, const nl_record *record)
 {
     if (s->rules != NULL)
-        return; /* the record describes events that the sink does not write */
+        return; /* with rules, omit the record, which describes events that the sink does not write */
     pthread_mutex_lock(&s->mutex);
     if (!sink_takes_blocks(s)) {
         take_record(s, record);

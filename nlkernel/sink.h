@@ -5,7 +5,7 @@
  * the destination is a text file FILE, the lanes write FILE.partial.nlb, and sink_close converts this file to text. The
  * sink writes records one by one to a log of libnetlogger, and as text to standard output, devices and FIFOs. The
  * recorder's own records are a separate stream. After the first failure, the sink writes nothing more. Any thread may
- * use a sink, but only one thread may open and close it.
+ * use a sink, but only one thread may open and close the sink.
  */
 #ifndef NLKERNEL_SINK_H
 #define NLKERNEL_SINK_H
@@ -34,8 +34,8 @@ typedef struct sink {
     nl_block_identity own_id;
 } sink;
 
-/* Opens a file, or standard output if path is "-". NL_FORMAT_UNKNOWN selects the format that the suffix of the name
- * implies, such as .nlb, or ULM. Returns false and sets the error on failure. */
+/* Opens a file, or standard output if `path` is "-". NL_FORMAT_UNKNOWN selects the format that the suffix of the name
+ * implies, such as .nlb; without a known suffix, ULM. Returns false and sets the error on failure. */
 bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level);
 
 /*
@@ -69,8 +69,9 @@ void sink_flush(sink *s);
 
 /*
  * Writes the records that the rules still hold, and closes the sink. If the destination is a text file, converts the
- * records to text. Returns false and sets the error if writing, converting or closing failed. The records in `refused`
- * are not failures. If the conversion fails, the binary file remains, and the error names it.
+ * records to text. Returns false and sets the error if writing, converting or closing failed. Records that the log's
+ * buffer refused (`refused`) are not failures. If the conversion fails, the binary file remains, and the error contains
+ * its name.
  */
 bool sink_close(sink *s);
 

@@ -106,7 +106,7 @@ static bool read_fields(const reading *r, char **list, unsigned *count)
     const char *at = r->setting->value;
     char *word;
     while ((word = nl_word_next(&at, ",")) != NULL) {
-        /* With several values, an additional label names the value of each row. */
+        /* with several values, an additional label contains the name of each row's value */
         if (*count == SUMMARY_FIELDS_MAX - 1) {
             free(word);
             return WRONG(r, "too many fields; the maximum is %d", SUMMARY_FIELDS_MAX - 1);
@@ -388,7 +388,7 @@ static int order_rows(const void *a, const void *b, void *user)
         if (order != 0)
             return order;
     }
-    return (int)left->value - (int)right->value; /* then in the order of the values in the rules file */
+    return (int)left->value - (int)right->value; /* finally, in the order of the values in the rules file */
 }
 
 void summaries_compute(summaries *all)

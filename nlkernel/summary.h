@@ -2,17 +2,12 @@
  * Creates reports. Each [report] section of a rules file defines a table that has a row for each combination of the
  * values of some fields.
  *
- *   [report Delays]
- *   title = How long programs waited for a CPU
- *   of = RunQueue where DUR.NS > 0     the records to use
- *   by = PROG                          fields by which rows are grouped; without them, one row
- *   value = DUR.NS                     fields to sum, with a row for each; without them, the report counts records
- *   unit = ns                          unit of the values: ns, or a text that follows the numbers
- *   columns = count sum p50 p99 max    any of count rate sum share cpu mean min p1 p10 p50 p90 p99 p999 max
- *   share = DUR.NS                     field whose sum is the total that shares refer to; default: all rows
- *   order = sum                        sum, count, max, or key
- *   top = 20                           maximum number of rows printed
- *   plot = cdf                         cdf, histogram, bars, series, points, or none
+ *   [report Delays] title = How long programs waited for a CPU of = RunQueue where DUR.NS > 0 the records to use by =
+ *   PROG fields whose values distinguish rows; default: one row value = DUR.NS fields to sum, with a row for each
+ *   field; default: the report counts records unit = ns unit of the values: ns, or a text that follows the numbers
+ *   columns = count sum p50 p99 max any of count rate sum share cpu mean min p1 p10 p50 p90 p99 p999 max share = DUR.NS
+ *   field whose sum is the total that shares refer to; default: all rows order = sum sum, count, max, or key top = 20
+ *   maximum number of rows printed plot = cdf cdf, histogram, bars, series, points, or none
  *
  * The cpu column is the sum as a share of the time of all CPUs. If a report covers several recordings, cpu and rate use
  * only the recordings to which a row belongs. A recording does not belong to a row if its NetLogger.Record.Finish
@@ -64,7 +59,7 @@ typedef struct summary {
 
     summary_row **rows; /* sorted by summaries_compute */
     size_t row_count, row_capacity;
-    uint64_t left_out;     /* number of values that were dropped because there were too many rows */
+    uint64_t left_out;     /* number of dropped values, because there were too many rows */
     GHashTable *by_labels; /* maps labels to rows */
     double sum;            /* sum of the first value; without values, the number of records */
     nl_distribution all;   /* distribution of the first value */
@@ -94,7 +89,7 @@ typedef struct summary_column {
     double quantile;
 } summary_column;
 
-/* The last column has no name. */
+/* The table of columns, which ends with a column without a name. */
 extern const summary_column summary_columns[];
 
 /* Returns the value of a column in a row, in the units that `kind` describes. */
@@ -106,7 +101,7 @@ bool summaries_read(summaries *all, const rules_file *of);
 /* Adds a kernel record or a derived record. */
 void summaries_take(summaries *all, const nl_record *record);
 
-/* Sorts the rows, and sets `seconds` if no recording has set it. Call this function after the last record. */
+/* Sorts the rows. Sets `seconds`, unless a recording has set it. Call this function after the last record. */
 void summaries_compute(summaries *all);
 void summaries_free(summaries *all);
 

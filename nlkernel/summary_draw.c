@@ -28,7 +28,7 @@ enum {
 static const unsigned colors[LINES] = {0x2a6fbb, 0xc0562b, 0x2c8c5a, 0x8e5ca8, 0xb5892a,
                                        0x3aa3a8, 0xd0487c, 0x6b7f2e, 0x5562d4, 0x777777};
 
-/* The report that is being drawn. write_value reads this variable, because charts pass no argument to write_value. */
+/* The current report, for write_value, to which charts pass no argument. */
 static const summary *drawn;
 
 static const char *write_value(double value, char out[UNITS_SIZE])
@@ -47,7 +47,7 @@ static char *row_label(const summary_row *row)
 {
     GString *text = g_string_new(NULL);
     for (unsigned i = 0; i < SUMMARY_FIELDS_MAX && row->labels[i] != NULL; i++)
-        if (strcmp(row->labels[i], "-") != 0) /* "-" means that the record lacks the field */
+        if (strcmp(row->labels[i], "-") != 0) /* skip "-", which stands for a missing field */
             g_string_append_printf(text, "%s%s", text->len > 0 ? ", " : "", row->labels[i]);
     if (text->len == 0)
         g_string_append(text, "all");
@@ -125,7 +125,7 @@ static double row_value(const summary *s, const summary_row *row)
     return s->value_count > 0 ? row->sum : (double)row->count;
 }
 
-/* Returns the number of rows that have their own bar. The other rows share one bar. */
+/* Returns the number of rows with a separate bar. The other rows share one bar. */
 static size_t bars_of(const summary *s)
 {
     return s->row_count <= BARS_MAX ? s->row_count : BARS_MAX - 1;

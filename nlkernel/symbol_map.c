@@ -87,10 +87,10 @@ static bool read_lines(symbol_map *m, const char *path, FILE *file)
 
 enum { PATH_SIZE = 4096 };
 
-/* A directory in which compilation units were compiled. */
+/* A directory in which the compiler has compiled units. */
 typedef struct unit_directory {
     char *path;
-    size_t below; /* number of units that were compiled in the directory and whose source file is below it */
+    size_t below; /* number of units that were compiled in the directory and whose source file is below the directory */
 } unit_directory;
 
 typedef struct dwarf_reader {
@@ -126,7 +126,7 @@ static void normalize(char out[PATH_SIZE], const char *directory, const char *pa
     out[size] = '\0';
 }
 
-/* Returns the part of `path` below `directory`, or NULL if `path` is not below it. */
+/* Returns the part of `path` below `directory`, or NULL if `path` is not below `directory`. */
 static const char *path_below(const char *path, const char *directory)
 {
     size_t size = strlen(directory);
@@ -172,7 +172,7 @@ static int add_dwarf_function(Dwarf_Die *die, void *user)
     const char *name = dwarf_diename(die), *file = dwarf_decl_file(die);
     int line = 0;
     char path[PATH_SIZE];
-    /* A function without code is only a declaration, or was inlined. */
+    /* skip functions without code, which are declarations or were inlined */
     if (name == NULL || file == NULL || (dwarf_lowpc(die, &address) != 0 && !dwarf_hasattr(die, DW_AT_ranges)))
         return DWARF_CB_OK;
     dwarf_decl_line(die, &line);
@@ -194,9 +194,9 @@ static const char *main_directory(const dwarf_reader *r)
 }
 
 /*
- * Makes paths relative to the root of the source. The root is the directory in which most units were compiled, because
- * assembler units may name another directory. If there is no such directory, the root is the longest common directory
- * of all units.
+ * Makes paths relative to the root of the source: the directory in which more than half of the units were compiled,
+ * because assembler units may name another directory. Without such a directory, the root is the longest common
+ * directory of all units.
  */
 static void strip_root(dwarf_reader *r)
 {

@@ -18,17 +18,12 @@ typedef struct symbol_map {
     size_t count, capacity;
 } symbol_map;
 
-/*
- * Adds the functions of an ELF file with DWARF (a vmlinux, a module, or a file from a debug package), or of a file of
- * lines. Returns false and sets the error on failure.
- */
+/* Adds the functions of an ELF file with DWARF (a vmlinux, a module, or a file from a debug package), or of an output
+ * of nlkernel symbols. Returns false and sets the error on failure. */
 bool symbol_map_read(symbol_map *m, const char *path);
 
-/*
- * Returns the places of a function and sets *count to their number. If the map does not contain the function, removes a
- * suffix that the compiler has added, such as .isra.0, and searches again. Returns NULL if the map does not contain
- * this function either.
- */
+/* Returns the places of a function and sets *count to their number. If the map does not contain the function, removes a
+ * suffix that the compiler has added, such as .isra.0, and searches again. Returns NULL if both searches fail. */
 const symbol_place *symbol_map_find(const symbol_map *m, const char *function, size_t *count);
 
 void symbol_map_free(symbol_map *m);

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Maximum numbers of threads and names. At a maximum, the module drops all entries and looks the threads up again. */
+/* Maximum numbers of threads and names. When it reaches a maximum, the module drops all entries and looks up the
+ * threads again. */
 enum { TASKS_MAX = 1 << 16, NAMES_MAX = 1 << 12 };
 
 #define SAVED_EVERY_NS (NL_NS_PER_SECOND / 5)
@@ -79,7 +80,7 @@ static task *find_or_add(tasks *t, int tid)
 void tasks_learn(tasks *t, int tid, const char *name, size_t size, int64_t now_ns)
 {
     if (tid == 0)
-        return; /* the idle threads of all CPUs have thread ID 0 */
+        return; /* ignore thread ID 0, which the idle threads of all CPUs share */
     size = strnlen(name, size < TASK_NAME_SIZE ? size : TASK_NAME_SIZE);
     if (size > 0)
         set_name(t, find_or_add(t, tid), name, size, now_ns);
@@ -108,15 +109,15 @@ static bool look_up_in_proc(tasks *t, task *task, int64_t now_ns)
         return false;
     size--; /* drop the newline */
     set_name(t, task, text, (size_t)size < TASK_NAME_SIZE ? (size_t)size : TASK_NAME_SIZE, now_ns);
-    /* The kernel reuses thread IDs, so look up the process as often as the name. */
+    /* look up the process as often as the name, because the kernel reuses thread IDs */
     const char *line = read_proc(task->tid, "status", text, sizeof text) > 0 ? strstr(text, "\nTgid:") : NULL;
     if (line != NULL)
         sscanf(line, " Tgid: %d", &task->pid);
     return true;
 }
 
-/* Reads the names of ended threads from the kernel. This is slow, so the function does nothing if the last reading is
- * less than SAVED_EVERY_NS old. */
+/* Reads the names of ended threads from the kernel. Does nothing if the last reading is less than SAVED_EVERY_NS old,
+ * because reading is slow. */
 static void look_up_saved(tasks *t, int64_t now_ns)
 {
     if (now_ns - t->saved_read_ns < SAVED_EVERY_NS)
@@ -153,7 +154,7 @@ task *tasks_look(tasks *t, int tid, int64_t now_ns)
         if (found->name == NULL)
             found->name = find_or_add_name(t, "unknown");
         if (found->pid == 0)
-            found->pid = tid; /* the thread has ended; assume that its process had only one thread */
+            found->pid = tid; /* for an ended thread, assume that its process had only one thread */
         found->looked_ns = now_ns;
     }
     t->last = found;

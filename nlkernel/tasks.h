@@ -17,15 +17,15 @@ enum { TASK_NAME_SIZE = 16 }; /* the kernel's size, with the terminating NUL */
 typedef struct task_name {
     char text[TASK_NAME_SIZE + 8]; /* NUL-terminated */
     size_t size;
-    unsigned generation; /* lane.generation of the block to which source and shapes belong */
+    unsigned generation; /* lane.generation of the block to which `source` and `shapes` belong */
     unsigned source;
     unsigned *shapes; /* for each event (index: kernel_event.place), 1 plus the index of its shape; 0: no shape yet */
 } task_name;
 
 typedef struct task {
-    int tid, pid;      /* pid is 0 if it is not known yet */
+    int tid, pid;      /* pid 0: not known yet */
     int64_t looked_ns; /* time on the trace clock at which the name was last set or looked up in /proc */
-    task_name *name;   /* NULL if it is not known yet */
+    task_name *name;   /* NULL: not known yet */
 } task;
 
 typedef struct tasks {
@@ -37,14 +37,12 @@ typedef struct tasks {
     int64_t saved_read_ns;
 } tasks;
 
-/* Initializes `t` for the events of a CPU. event_count is the number of chosen events. Borrows saved_path. */
+/* Initializes `t` for the events of a CPU. `event_count` is the number of chosen events. Borrows `saved_path`. */
 void tasks_start(tasks *t, int cpu, size_t event_count, const char *saved_path);
 void tasks_free(tasks *t);
 
-/*
- * Like tasks_find, but always searches. tasks_find does not search if the last search had the same ID and is less than
- * a second ago.
- */
+/* Like tasks_find, but always searches. tasks_find returns the result of the last search if that search had the same ID
+ * and was less than a second ago. */
 task *tasks_look(tasks *t, int tid, int64_t now_ns);
 
 /* Returns the thread with an ID at the time now_ns of the trace clock. Never returns NULL. The result is valid until

@@ -1,7 +1,7 @@
 /*
  * nlkernel trace: finds the requests of unmodified servers in their socket calls.
  *
- * The path of one record: bpf/trace.bpf.c sees a call of a chosen process and writes an event into the kernel's ring.
+ * The path of one record: for a call of a chosen process, bpf/trace.bpf.c writes an event into the kernel's ring.
  * probe_read (trace_probe.h) delivers the event to take_event. exchanges_put (trace/exchanges.h) finds the requests and
  * replies in the bytes. causes_find (trace/causes.h) finds the request that caused a call. When the span is complete,
  * span_make_record (trace/span.h) builds its record, which goes to the log (sink.h).
@@ -30,7 +30,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Time between two reads of the kernel's buffer, and between two searches for processes that match. */
+/* READ_MS: time between two reads of the kernel's buffer. CHOOSE_MS: time between two searches for processes to
+ * trace. */
 enum { READ_MS = 20, CHOOSE_MS = 1000 };
 
 typedef struct arguments {
@@ -186,8 +187,7 @@ static void take_event(void *user, const struct trace_event *event)
     exchanges_put(t->exchanges, event);
 }
 
-/* Returns the time of the kernel's monotonic clock in nanoseconds. A time namespace may shift this clock for the
- * process. */
+/* Returns the time of the kernel's monotonic clock in nanoseconds, without the shift of a time namespace. */
 static int64_t kernel_now_ns(const tracer *t)
 {
     return nl_monotonic_ns() - t->clock.namespace_ns;
@@ -341,7 +341,7 @@ static int run_trace(tracer *t)
 }
 
 /* Blocks SIGCHLD and the signals that end the trace, so that they interrupt only got_signal. If there is a command,
- * creates its process and chooses this process. Returns false and sets the error on failure. */
+ * creates its process and chooses the process for tracing. Returns false and sets the error on failure. */
 static bool prepare(tracer *t, char **command)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};

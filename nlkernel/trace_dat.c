@@ -16,7 +16,7 @@
 
 static const char magic[] = "\x17\x08\x44tracing";
 
-/* The maximum size of a decompressed section or chunk in bytes, and the number of event IDs. */
+/* UNPACKED_MAX: maximum size of a decompressed section or chunk in bytes. EVENT_IDS: number of event IDs. */
 enum { UNPACKED_MAX = 1 << 30, EVENT_IDS = 65536 };
 
 /* Options and section flags of version 7. In version 6, the module reads only OPTION_DONE and OPTION_BUFFER. */
@@ -29,7 +29,7 @@ enum {
     SECTION_COMPRESSED = 1,
 };
 
-/* The bytes that have not been read yet. A read of more bytes than are left sets `bad`. */
+/* The unread bytes. A read of more bytes than remain sets `bad`. */
 typedef struct bytes {
     const char *at, *end;
     bool bad;
@@ -79,7 +79,7 @@ static const char *trace_dat_read_text(bytes *b)
     return text != NULL ? text : "";
 }
 
-/* Reads a size of number_size bytes, and then as many bytes as this size. Returns these bytes. */
+/* Reads a size, which is a number of number_size bytes, and returns the `size` bytes after it. */
 static bytes trace_dat_read_sized(bytes *b, size_t number_size)
 {
     uint64_t size = trace_dat_read_number(b, number_size);
@@ -232,7 +232,8 @@ static bool trace_dat_read_cpu(trace_dat *t, uint64_t cpu, bytes data)
         trace_dat_read_pages(t, cpu, data);
         return true;
     }
-    data.end = t->file.end; /* the declared size does not include the number of chunks; each chunk has its own size */
+    data.end = t->file.end; /* read to the end of the file, because the declared size does not include the number of
+                               chunks, and each chunk has a size */
     uint64_t count = trace_dat_read_number(&data, 4);
     for (uint64_t i = 0; i < count; i++) {
         if (!unpack(t, &data))
@@ -368,10 +369,8 @@ static bool trace_dat_read_option_7(trace_dat *t, uint64_t id, bytes option, boo
     return id == OPTION_FTRACE_EVENTS ? read_ftrace_events(t, &section) : read_kallsyms(t, &section);
 }
 
-/*
- * Reads the options with descriptions, or the options with buffers if `buffers` is true. The caller reads the
- * descriptions first, because the buffers need them. Returns false and sets the error on failure.
- */
+/* Reads the options with descriptions, or the options with buffers if `buffers` is true. The caller reads the
+ * descriptions first, because the buffers depend on them. Returns false and sets the error on failure. */
 static bool trace_dat_read_options_7(trace_dat *t, uint64_t offset, bool buffers)
 {
     enum { SECTIONS_MAX = 1000 };
@@ -383,7 +382,7 @@ static bool trace_dat_read_options_7(trace_dat *t, uint64_t offset, bool buffers
             good = fail_damaged("section of options");
             break;
         }
-        copy.size = 0; /* copy the options, because reading their sections overwrites this buffer */
+        copy.size = 0; /* keep a copy of the options, because reading their sections overwrites this buffer */
         nl_buffer_append(&copy, section.at, (size_t)(section.end - section.at));
         if (copy.size == 0)
             break;

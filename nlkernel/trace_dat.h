@@ -13,10 +13,8 @@ enum { TRACE_DAT_MAGIC_SIZE = 10 };
 /* Returns whether a file that begins with these bytes is a trace.dat file. */
 bool trace_dat_detect(const char *data, size_t size);
 
-/*
- * Adds the calls in a file to `c`. If `where` is not NULL, adds only calls whose records match it. Returns false and
- * sets the error if the file is damaged or not supported. `c` then contains the calls before the error.
- */
+/* Adds the calls in a file to `c`. If `where` is not NULL, adds only calls whose records match the filter. If the file
+ * is damaged or not supported, returns false and sets the error; `c` then contains the calls before the error. */
 bool trace_dat_read(calls *c, const nl_filter *where, const char *data, size_t size);
 
 #endif

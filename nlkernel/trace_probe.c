@@ -24,11 +24,12 @@ struct probe {
     void *user;
     struct trace_bpf *program;
     struct ring_buffer *ring;
-    size_t count;          /* number of events of the current probe_read */
-    GHashTable *searched;  /* maps a process ID to the inode of the program, and the number of searches in it */
+    size_t count;         /* number of events of the current probe_read */
+    GHashTable *searched; /* maps a process ID to the inode of the program, and the number of searches in the process */
     GHashTable *libraries; /* char *: device and inode of each TLS library with probes */
     GPtrArray *links;      /* struct bpf_link: the probes in TLS libraries */
-    bool refused_tls;      /* a TLS library may have no probe: rejected by the kernel, or the file was deleted */
+    bool refused_tls;      /* a TLS library may have no probe, because the kernel has rejected the probe or the file was
+                              deleted */
 };
 
 /* ---- processes ---- */
@@ -95,7 +96,7 @@ static void choose_pid(GArray *list, int pid)
             g_array_index(list, listed_process, i).chosen = true;
 }
 
-/* Chooses the processes of a control group, and of the groups in it. */
+/* Chooses the processes of a control group and of its subgroups. */
 static void choose_cgroup(GArray *list, const char *path)
 {
     char *members = g_build_filename(path, "cgroup.procs", NULL), line[64];
@@ -123,7 +124,7 @@ static int by_pid(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Chooses the children of chosen processes. Returns whether there were such children: the caller then repeats the call,
+/* Chooses the children of chosen processes. If it has chosen any, returns true, and the caller repeats the call,
  * because these children may have children. */
 static bool choose_children(GArray *list)
 {
@@ -141,7 +142,7 @@ static bool choose_children(GArray *list)
 /* ---- TLS libraries ---- */
 
 /* Programs load libraries while they start, so the module searches a process several times. The maximum number of
- * libraries bounds the memory: each container can have its own files. */
+ * libraries bounds the memory, because each container can have different files. */
 enum { SEARCHES_MAX = 3, LIBRARIES_MAX = 1000 };
 
 static void free_link(gpointer link)
@@ -149,19 +150,19 @@ static void free_link(gpointer link)
     bpf_link__destroy(link);
 }
 
-/* Returns whether the probe was attached. */
+/* Attaches a probe. Returns whether this has succeeded. */
 static bool add_probe(probe *p, const struct bpf_program *program, const char *path, const char *function, bool returns)
 {
     const struct bpf_uprobe_opts options = {.sz = sizeof options, .func_name = function, .retprobe = returns};
     struct bpf_link *link = bpf_program__attach_uprobe_opts(program, -1, path, 0, &options);
     if (link != NULL)
         g_ptr_array_add(p->links, link);
-    else if (errno != ENOENT) /* an old library lacks the functions whose names end in _ex */
+    else if (errno != ENOENT) /* no failure: an old library lacks the functions whose names end in _ex */
         p->refused_tls = true;
     return link != NULL;
 }
 
-/* Returns whether the library has probes. */
+/* Adds the probes of a library. Returns whether the library has probes. */
 static bool probe_library(probe *p, const char *path, bool is_gnutls)
 {
     bool has_probes = false;
@@ -183,16 +184,14 @@ static bool probe_library(probe *p, const char *path, bool is_gnutls)
     return has_probes;
 }
 
-/*
- * Adds the probes of a library that a process maps. `name` is its path in the process's file system, in which any user
- * may have replaced the file with another one, such as a named pipe, whose opening waits for ever.
- */
+/* Adds the probes of a library that a process maps. `name` is the library's path in the process's file system. A user
+ * may have replaced the file, for example with a named pipe, whose opening would never return. */
 static void find_library(probe *p, int pid, const char *name, bool is_gnutls)
 {
     char *path = g_strdup_printf("/proc/%d/root%s", pid, name), *key = NULL, own[40];
     int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     struct stat status;
-    if (fd < 0) { /* deleted, or the process has ended */
+    if (fd < 0) { /* the file was deleted, or the process has ended */
         p->refused_tls |= g_str_has_suffix(name, " (deleted)") || (errno != ENOENT && errno != ESRCH);
     } else if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
         p->refused_tls = true;
@@ -222,7 +221,7 @@ static bool may_search(probe *p, int pid)
     gpointer process = GINT_TO_POINTER(pid);
     const uintptr_t first = (uintptr_t)program.st_ino * (SEARCHES_MAX + 1);
     uintptr_t next = (uintptr_t)g_hash_table_lookup(p->searched, process);
-    if (next - first > SEARCHES_MAX) /* a new process, or another program */
+    if (next - first > SEARCHES_MAX) /* count again for a new process or program */
         next = first;
     if (next - first == SEARCHES_MAX)
         return false;
@@ -230,10 +229,8 @@ static bool may_search(probe *p, int pid)
     return true;
 }
 
-/*
- * Finds the TLS libraries of a process in /proc/PID/maps, whose lines are "ADDRESSES RIGHTS OFFSET DEVICE INODE PATH".
- * A process in a container may have another file with the same path.
- */
+/* Finds the TLS libraries of a process in /proc/PID/maps, whose lines are "ADDRESSES RIGHTS OFFSET DEVICE INODE PATH".
+ * A process in a container may have a different file at the same path. */
 static void find_libraries(probe *p, int pid)
 {
     char maps[64], line[4096], name[3072];
@@ -293,7 +290,7 @@ size_t probe_choose(probe *p)
 
 /* ---- the kernel's program ---- */
 
-/* Chooses the programs that this kernel supports; bpf/trace.bpf.c describes them. */
+/* Chooses the BPF programs that this kernel supports (bpf/trace.bpf.c). */
 static void choose_programs(struct trace_bpf *program)
 {
     struct btf *types = btf__load_vmlinux_btf();
@@ -316,7 +313,7 @@ static void choose_programs(struct trace_bpf *program)
 static bool configure(probe *p)
 {
     const __u8 one = 1;
-#ifndef __x86_64__ /* the program reads the registers of this architecture */
+#ifndef __x86_64__ /* the BPF programs read the registers of this architecture */
     return nl_error_false(NL_ERROR_UNSUPPORTED, "nlkernel trace supports only x86-64 processors");
 #endif
     p->program = trace_bpf__open();
@@ -401,7 +398,7 @@ void probe_count_waits(probe *p, bool wanted)
     struct trace_bpf *program = p->program;
     if (!bpf_program__autoload(program->progs.on_wait) || program->bss->counts_waits == wanted)
         return;
-    program->bss->counts_waits = false; /* before the programs are detached, and until both are attached */
+    program->bss->counts_waits = false; /* false before the programs are detached, and until both are attached */
     bool waits = attach(&program->links.on_wait, program->progs.on_wait, wanted),
          wakes = attach(&program->links.on_waking, program->progs.on_waking, wanted);
     program->bss->counts_waits = wanted && waits && wakes;

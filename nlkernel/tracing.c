@@ -96,7 +96,7 @@ bool tracing_open(tracing *t, const char *path)
     if (!tracing_find(t, path))
         return false;
     char *events = tracing_path(t, "events");
-    int fd = open(events, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* access(2) would ignore capabilities */
+    int fd = open(events, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* not access(2), which would ignore capabilities */
     bool ok = fd >= 0;
     if (ok)
         close(fd);

@@ -14,14 +14,12 @@ typedef struct tracing {
     int mount_fd; /* descriptor of the detached mount; -1: tracefs was already mounted */
 } tracing;
 
-/*
- * Opens tracefs at `path`. If `path` is NULL, finds or mounts tracefs. Returns false and sets the error on failure. If
- * a right is missing, the error names it.
- */
+/* Opens tracefs at `path`. If `path` is NULL, finds or mounts tracefs. Returns false and sets the error on failure. If
+ * a right is missing, the error contains its name. */
 bool tracing_open(tracing *t, const char *path);
 void tracing_close(tracing *t);
 
-/* Formats a path relative to tracefs and returns the absolute path. The caller frees it. */
+/* Formats a path relative to tracefs, and returns the absolute path. The caller frees the path. */
 char *tracing_path(const tracing *t, const char *format, ...) NL_PRINTF(2, 3);
 
 /* Returns the content of a file, followed by a NUL. The caller frees the content. If `size` is not NULL, sets *size to

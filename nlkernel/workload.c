@@ -57,7 +57,7 @@ static int bind_to_cpu(void)
     return cpu;
 }
 
-/* ---- noise: a loop that takes a millisecond unless it is interrupted ---- */
+/* ---- noise: a loop that takes a millisecond without interruptions ---- */
 
 static volatile uint64_t spun;
 
@@ -94,7 +94,7 @@ static bool run_noise(nl_writer *to, int argc, char **argv)
     if (count < 1 || count > 10000000)
         count = 3000;
     int cpu = bind_to_cpu();
-    prctl(PR_SET_NAME, "nlkernel-noise"); /* the rules look for this name */
+    prctl(PR_SET_NAME, "nlkernel-noise"); /* the rules search for this name */
     uint64_t turns = calibrate(1000000);
     turn *done = calloc((size_t)count, sizeof *done);
     if (done == NULL)
@@ -141,9 +141,11 @@ static void answer(int in, int out)
     _exit(0);
 }
 
-/* Sends `count` bytes, and waits for the return of each byte. Returns the mean time per byte in nanoseconds, or -1 on
+/*
+ * Sends `count` bytes, and waits for the return of each byte. Returns the mean time per byte in nanoseconds, or -1 on
  * failure. If the other end is another process, the time includes two switches. On a busy CPU, the time also includes
- * the time of the other processes that run in between. */
+ * other processes that run in between.
+ */
 static double pass_ns(int in, int out, int count)
 {
     char byte = 0;
@@ -156,17 +158,15 @@ static double pass_ns(int in, int out, int count)
 
 static bool measure_switches(nl_writer *to, const int there[2], const int back[2], const int self[2])
 {
-    /* The time limit is for a busy CPU, where each byte may wait for the time slices of other processes. */
+    /* SECONDS_MAX limits the time on a busy CPU, where each byte may wait for the time slices of other processes */
     enum { PASSES = 200, ROUNDS = 300, SECONDS_MAX = 3 };
     bool ok = true;
     int64_t end_ns = nl_monotonic_ns() + SECONDS_MAX * NL_NS_PER_SECOND;
     for (int i = 0; ok && i < ROUNDS && (i == 0 || nl_monotonic_ns() < end_ns); i++) {
         double both = pass_ns(back[0], there[1], PASSES), alone = pass_ns(self[0], self[1], PASSES);
         nl_record *record = new_result("SwitchCost", nl_time_now_ns());
-        /*
-         * `both` is the time for a byte to reach the other process and to come back. Half of this time contains one
-         * switch, and the system calls that pass a byte within one process (`alone`).
-         */
+        /* `both` is the time for a byte to reach the other process and to return; half of this time contains a switch
+         * and the system calls that pass a byte within one process (`alone`) */
         nl_record_add_double(record, "NS", both / 2 - alone);
         nl_record_add_double(record, "PASS.NS", both / 2);
         nl_record_add_double(record, "CALLS.NS", alone);

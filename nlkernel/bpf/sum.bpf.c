@@ -1,7 +1,7 @@
 /*
  * Sums the durations of spans in the kernel. A span begins with an event of one kind, and ends with the next event of
  * another kind that has the same key. The program groups the sums by fields of the begin event and, on request, by the
- * thread's name (PROG) and by the kernel's stack at the begin event (CALLER). nlkernel reads the sums once, at the end.
+ * thread's name (PROG) and by the kernel's stack at the begin event (CALLER). At the end, nlkernel reads the sums once.
  *
  * nlkernel sets the const volatile variables before it loads the program. The kernel's verifier treats these variables
  * as constants.
@@ -88,9 +88,7 @@ int span_begin(void *event)
         bpf_get_current_comm(span.group.program, sizeof span.group.program);
     span.group.stack = by_caller ? bpf_get_stackid(event, &stacks, BPF_F_FAST_STACK_CMP) : -1;
     span.begin_ns = bpf_ktime_get_ns();
-    /*
-     * If the span is already open, keep its start: spinning for a lock and then sleeping for the lock is a single wait.
-     */
+    /* if the span is already open, keep its start, because spinning for a lock and then sleeping for it is one wait */
     long failed = bpf_map_update_elem(&open, &key, &span, BPF_NOEXIST);
     if (failed == -7 /* E2BIG */)
         __sync_fetch_and_add(&missed_open, 1);

@@ -1,20 +1,20 @@
 /*
  * Reports the socket calls of the chosen processes on TCP connections, and their DNS messages over UDP. An event
  * contains the time, the thread, the connection, the position in the stream of bytes, and the first bytes of the data.
- * For HTTP/2, the events contain the heads of all frames and the frames with headers instead, because headers refer to
- * earlier headers of the connection.
+ * For HTTP/2, the events instead contain the heads of all frames and the whole frames with headers, because headers
+ * refer to earlier headers of the connection.
  *
- * There are three groups of programs. nlkernel loads either the first group or the second group.
- * - Since Linux 6.3, tracepoints report the calls on sockets (on_send, on_receive). Other calls then have no cost.
- * - Before Linux 6.3, the programs use the tracepoints of system calls (on_enter, on_exit), which see every call of the
- *   machine. These programs first check the number of the call, and then the process.
+ * There are three groups of programs. nlkernel loads either the first or the second group, and the third group.
+ * - Since Linux 6.3, tracepoints report the calls on sockets (on_send, on_receive), without cost for other calls.
+ * - Before Linux 6.3, the programs use the tracepoints of system calls (on_enter, on_exit), which run at every system
+ *   call of the machine. These programs therefore first check the number of the call, and then the process.
  * - If a process both receives requests and sends calls, the waits and the signals of its threads decide which request
  *   causes a call (on_waking, on_wait). nlkernel attaches these programs only while they are necessary, because on_wait
  *   makes every system call of the machine slower.
  *
  * Since Linux 6.2, a program can declare the type of a pointer to the verifier (bpf_rdonly_cast). The program then
  * reads memory directly, instead of calling a function for each member. The shared functions have a parameter `cast`, a
- * constant in each program. If it is true, GET reads memory directly; otherwise GET calls BPF_CORE_READ.
+ * constant in each program. If `cast` is true, GET reads memory directly; otherwise, GET calls BPF_CORE_READ.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -47,7 +47,8 @@ enum {
     SIGNAL_SIZE_MAX = 64, /* maximum number of bytes in a signal between threads; a longer write is data */
 };
 
-/* The kernel's structures, with the members that this program uses; their offsets come from the running kernel. */
+/* The kernel's structures, with the members that this program uses. libbpf inserts the offsets of the running
+ * kernel. */
 #define KERNEL __attribute__((preserve_access_index))
 struct pt_regs {
     unsigned long di, si, dx, cx, r10, r8, ax, orig_ax;
@@ -116,34 +117,31 @@ struct task_struct {
 
 void *bpf_rdonly_cast(const void *pointer, __u32 type) __ksym __weak;
 
-/* Returns a pointer to a structure of the kernel. If `cast` is true, GET may read through it directly. */
+/* Returns a pointer to a structure of the kernel. If `cast` is true, GET may read directly through the pointer. */
 #define KERNEL_POINTER(cast, type, address)                                                                            \
     ((cast) ? (struct type *)bpf_rdonly_cast((const void *)(address), bpf_core_type_id_kernel(struct type))            \
             : (struct type *)(address))
 #define GET(cast, pointer, member) ((cast) ? (pointer)->member : BPF_CORE_READ(pointer, member))
 
 /* nlkernel sets these variables before it loads the program. */
-const volatile __u32 own_pid;  /* nlkernel itself is never traced */
+const volatile __u32 own_pid;  /* ID of nlkernel's process, which the programs never trace */
 const volatile _Bool by_ports; /* trace every process, but only connections with one of the ports */
 
 _Bool counts_waits; /* on_wait and on_waking, or on_exit, are attached */
 
-/*
- * The number of events for which the ring had no space, and the number of calls on Unix sockets, which are not traced.
- */
+/* missed: number of events for which the ring had no space; unix_calls: number of calls on Unix sockets, which the
+ * programs do not trace */
 __u64 missed, unix_calls;
 
-/* A process receives DNS messages whose sender is known only at the end of the system call, so on_wait is necessary. */
+/* a process receives DNS messages whose sender is known only at the end of the system call, so on_wait is necessary */
 _Bool has_late_senders;
 
-/*
- * Element i is not 0 if the ID of a traced process may be i modulo TRACE_FILTER_SIZE. The programs see every call of
- * the machine, and reading this array is much faster than a search in the map of processes.
- */
+/* Element i is not 0 if the ID of a traced process may be i modulo TRACE_FILTER_SIZE. The programs read this array at
+ * every call of the machine, which is much faster than a search in the map of processes. */
 __u8 may_be_traced[TRACE_FILTER_SIZE];
 
 struct process {
-    __u32 announced; /* a TRACE_PROCESS event was sent */
+    __u32 announced; /* the program has sent a TRACE_PROCESS event */
 };
 
 struct {
@@ -154,7 +152,7 @@ struct {
     __type(value, struct process);
 } processes SEC(".maps");
 
-/* The names of programs that are traced when they start. */
+/* The names of programs to trace when they start. */
 struct program {
     char name[16];
 };
@@ -176,21 +174,21 @@ struct {
 struct thread {
     __u64 send_ns;       /* on_enter: time at which the current call began, in nanoseconds, if the call sends */
     __u64 messages;      /* on_send: address of the messages of the latest sendmmsg */
-    __u32 message;       /* on_send: number of these messages that were sent */
+    __u32 message;       /* on_send: number of sent messages of this sendmmsg */
     __u64 ready_ns;      /* trace_event.ready_ns of the next call */
     __u64 on_ns, off_ns; /* times at which the thread last started and stopped running; 0: unknown */
     __u64 tls_data;      /* data of the function of a TLS library that the thread has called */
     __u64 tls_count;     /* address of the size_t in which this function stores the number of bytes, or 0 */
     __u64 tls_socket;    /* the socket that this function has used, or 0 */
-    _Bool is_in_tls;     /* the thread has called such a function */
+    _Bool is_in_tls;     /* the thread is in a function of a TLS library */
     __u64 datagram;      /* on_receive: address of the socket whose datagram on_wait reports, or 0 */
     __u8 wait;           /* enum trace_wait: what the thread has waited for since off_ns */
     _Bool is_traced;     /* the process is traced */
-    _Bool announced;     /* the process was reported since it started its program */
+    _Bool announced;     /* the program has reported the process since the process started its program */
     __u32 idles, polls, loops;
-    __u32 events; /* number of the thread's calls that were reported */
-    __u32 woken;  /* the latest thread that this thread woke, or the lower half of the latest channel that this thread
-                     signalled */
+    __u32 events; /* number of reported calls of the thread */
+    __u32 woken;  /* the latest thread that this thread has woken, or the lower half of the latest channel that this
+                     thread has signaled */
     __u32 events_at_wakeup; /* `events` at the latest wake-up */
 };
 
@@ -216,7 +214,7 @@ struct {
 /* One direction of an HTTP/2 connection. */
 struct http2_direction {
     __u32 next;      /* TCP sequence number of the next byte */
-    __u32 left;      /* number of bytes that are left of the frame's payload */
+    __u32 left;      /* number of remaining bytes of the frame's payload */
     __u32 head_size; /* number of bytes in `head` */
     __u8 head[24];   /* the first bytes of the next frame's head; the verifier needs space after the head */
     _Bool is_known;  /* the other members are known */
@@ -371,10 +369,8 @@ static __always_inline void read_socket(_Bool cast, struct trace_event *e, const
 
 /* ---- wake-ups ---- */
 
-/*
- * Returns a number that identifies a pipe, a Unix socket, or a file whose inode has the type 0, such as an eventfd.
- * Threads can pass work to each other through these files. Returns 0 for any other file.
- */
+/* Returns a number that identifies a pipe, a Unix socket, or a file whose inode has the type 0, such as an eventfd.
+ * Returns 0 for any other file, because threads pass work to each other only through these files. */
 static __always_inline __u64 find_channel(__u32 fd)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -393,7 +389,7 @@ static __always_inline void report_wakeup(__u8 kind, __u32 wakee, __u64 channel)
     struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
     __u32 key = wakee != 0 ? wakee : (__u32)channel;
     if (!counts_waits || !thread || (thread->woken == key && thread->events_at_wakeup == thread->events))
-        return; /* the thread has reported no calls, or none since it reported the same wake-up */
+        return; /* the thread has no reported calls since it reported the same wake-up */
     struct trace_event *e = reserve(kind);
     if (!e)
         return;
@@ -425,7 +421,7 @@ int BPF_PROG(on_waking, struct task_struct *wakee)
     if (wakee->tgid != pid || wakee->pid == waker->pid || (!by_ports && !may_be_traced[pid % TRACE_FILTER_SIZE]) ||
         !bpf_map_lookup_elem(&processes, &pid))
         return 0;
-    /* An interrupt may wake a thread during any call. The two calls must therefore match. */
+    /* check that the two calls match, because an interrupt may wake a thread during any call */
     struct pt_regs *by = (struct pt_regs *)bpf_task_pt_regs(waker), *of = (struct pt_regs *)bpf_task_pt_regs(wakee);
     long call = by->orig_ax, waits = of->orig_ax;
     __u64 channel = 0;
@@ -443,7 +439,7 @@ int BPF_PROG(on_waking, struct task_struct *wakee)
 /* CLOCK_MONOTONIC minus the scheduler's clock, in nanoseconds; 0: unknown. */
 __s64 clock_offset;
 
-/* Returns what a thread waits for if it stops running in `state`. */
+/* Returns the kind of wait of a thread that stops running in `state`. */
 static __always_inline __u8 find_wait(struct task_struct *task, __u32 state)
 {
     enum { RUNNABLE = 0, UNINTERRUPTIBLE = 2 };
@@ -516,9 +512,9 @@ static __always_inline struct thread *find_thread_of(struct task_struct *task)
 }
 
 /*
- * Reports the waits of threads that have sent or received data. The scheduler notes on its own clock when a thread
- * becomes runnable, and when it begins to run. on_switch also sees when a thread begins to run, and thus finds the
- * offset between the clocks.
+ * Reports the waits of threads that have sent or received data. On its own clock, the scheduler stores the times at
+ * which a thread becomes runnable and begins to run. on_switch runs when a thread begins to run, and therefore can
+ * compute the offset between the clocks.
  */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, _Bool preempts, struct task_struct *before, struct task_struct *next, __u32 state)
@@ -553,10 +549,8 @@ int BPF_PROG(on_switch, _Bool preempts, struct task_struct *before, struct task_
 
 /* ---- events ---- */
 
-/*
- * Reports the name of the process and of its host. Each thread reports the name before its first event, so that no
- * event precedes the report.
- */
+/* Reports the name of the process and of its host. Each thread reports the name before its first event, because the
+ * events of different threads have no order. */
 static __noinline int announce(struct thread *thread)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -727,7 +721,7 @@ static __always_inline void report_datagram(_Bool cast, const struct sock *sk, s
     put(e, captured);
 }
 
-/* A message of sendmmsg, with which the C library sends two queries at once. */
+/* A message of sendmmsg. The C library sends two queries with one call of sendmmsg. */
 struct sent_message {
     struct message message;
     __u64 control[3];
@@ -777,7 +771,7 @@ struct walk {
     __u64 count;
     struct piece piece; /* the rest of the current part of the message */
     __u32 index;        /* index of the next part */
-    __u32 left;         /* number of bytes of the call that the loop has not passed */
+    __u32 left;         /* number of bytes of the call after the position of the loop */
     _Bool failed;
 };
 
@@ -833,8 +827,8 @@ static __always_inline _Bool has_preface(const struct trace_event *e)
 
 /*
  * Returns whether the data of a call on a connection that began before the trace is HTTP/2. The data must begin with a
- * whole HEADERS frame of a stream that a client began, with the flag END_HEADERS. After this frame, the data must end,
- * or another frame must follow.
+ * whole HEADERS frame with the flag END_HEADERS, of a stream that a client has begun. After this frame, the data must
+ * end, or another frame must follow.
  */
 static __always_inline _Bool begins_with_headers(const struct trace_event *e)
 {
@@ -860,8 +854,8 @@ static __always_inline void pass(struct walk *w, __u32 n)
     w->direction.next += n;
 }
 
-/* Makes space in the event for half of the maximum data: if there is less, writes the event to the ring and empties it.
- * Returns false if the ring has no space. */
+/* Makes space in the event for half of the maximum data. If there is less space, writes the event to the ring and
+ * empties the event. Returns false if the ring has no space. */
 static __always_inline _Bool make_space(struct trace_event *e)
 {
     if (e->captured <= TRACE_CAPTURE_MAX / 2)
@@ -880,7 +874,7 @@ static __always_inline _Bool begin_frame(struct walk *w, struct trace_event *e)
     d->left = read_length(d->head);
     d->captures = type == TRACE_FRAME_HEADERS || type == TRACE_FRAME_PUSH || type == TRACE_FRAME_CONTINUATION ||
                   type == TRACE_FRAME_RESET;
-    /* Extensions define types above CONTINUATION. After a gap, such a type is not sufficient to recognize a frame. */
+    /* accept types above CONTINUATION, which extensions define, except after a gap, where they do not prove a frame */
     _Bool valid = is_frame_head(d->head) || (d->is_known && type > TRACE_FRAME_CONTINUATION);
     if (!valid || (d->captures && d->left > TRACE_HEADERS_MAX) || !make_space(e))
         return 0;
@@ -932,7 +926,7 @@ static __always_inline _Bool walk_payload(struct walk *w, struct trace_event *e,
     return 1;
 }
 
-/* Passes the next bytes of a call. Returns 1 to end the loop. */
+/* Processes the next bytes of a call. Returns 1 to end the loop. */
 static long walk_step(__u32 step, void *user)
 {
     __u32 zero = 0;
@@ -972,7 +966,7 @@ static __always_inline void find_pieces(struct walk *w, long call, const struct 
 
 /*
  * Reports the frames of a call. The position of the frames becomes unknown if bytes are missing, for example because
- * another process has sent them or because the ring has no space. The program finds the frames again if a later call
+ * another process has sent them or because the ring has no space. The position becomes known again if a later call
  * begins with a frame.
  */
 static __noinline int report_frames(struct trace_event *e, const struct pt_regs *regs)
@@ -1000,7 +994,7 @@ static __noinline int report_frames(struct trace_event *e, const struct pt_regs 
     e->captured = 0;
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
         bpf_loop(STEPS_MAX, walk_step, 0, 0);
-    /* sendfile sends a payload whose bytes the program cannot read. */
+    /* the program cannot read the bytes that sendfile sends, but may skip them within a payload */
     if (w->left > 0 && !w->failed && d->left >= w->left && !d->captures) {
         d->left -= w->left;
         d->next += w->left;
@@ -1008,7 +1002,7 @@ static __noinline int report_frames(struct trace_event *e, const struct pt_regs 
     }
     if (w->failed || w->left > 0)
         d->is_known = 0;
-    /* The first frame after a gap reports the gap. Otherwise, an earlier frame would seem to follow the gap. */
+    /* report the gap with the first frame after the gap; otherwise, an earlier frame would seem to follow the gap */
     d->has_gap = !put(e, e->captured) || !d->is_known;
     if (d->has_gap)
         d->is_known = 0;
@@ -1025,7 +1019,7 @@ static __noinline int recognize_http2(struct trace_event *e)
     struct http2_socket socket = {0};
     __u64 key = e->socket;
     __u32 direction = e->kind == TRACE_SEND ? TRACE_SEND : TRACE_RECEIVE;
-    if (preface) { /* the connection begins, so both directions are known */
+    if (preface) { /* at the start of a connection, both positions are known */
         socket.role = e->kind == TRACE_SEND ? TRACE_ROLE_CLIENT : TRACE_ROLE_SERVER;
         socket.directions[0].is_known = socket.directions[1].is_known = 1;
         socket.directions[direction].next = e->sequence;
@@ -1038,7 +1032,8 @@ static __noinline int recognize_http2(struct trace_event *e)
 
 /* ---- calls ---- */
 
-/* `is_early` is true in on_receive: the kernel has not yet stored the sender's address in the process's memory. */
+/* Reports a call. `is_early` is true in on_receive, before the kernel stores the sender's address in the process's
+ * memory. */
 static __always_inline void report(_Bool cast, long call, const struct pt_regs *regs, __u8 kind, __u32 size,
                                    const struct sock *sk, struct thread *thread, _Bool is_early)
 {
@@ -1100,7 +1095,7 @@ static __always_inline int end_send(struct sock *sk, int result)
     return 0;
 }
 
-/* A call has sent bytes with a socket. A call that sends several messages, or a file, does so repeatedly. */
+/* Handles the sending of bytes with a socket. Runs several times for a call that sends several messages or a file. */
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(on_send, struct sock *sk, int result)
 {
@@ -1113,7 +1108,7 @@ int BPF_PROG(on_receive, struct sock *sk, int result, int flags)
     struct thread *thread = result >= 0 ? find_thread() : 0;
     if (!thread)
         return 0;
-    thread->datagram = 0; /* of an earlier call, if on_wait was not attached at its end */
+    thread->datagram = 0; /* forget an earlier call, if on_wait was not attached at its end */
     if ((flags & PEEK) != 0 || !is_traced_socket(1, sk))
         return 0;
     const struct pt_regs *regs = (const struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
@@ -1274,10 +1269,8 @@ int BPF_PROG(on_exit_without_cast, struct pt_regs *regs, long result)
 
 /* ---- TLS libraries ---- */
 
-/*
- * A program can write and read the connection itself, and give only memory to the TLS library. Such a program's plain
- * data has no socket, and is not reported.
- */
+/* Begins a call of a TLS library. A program can write and read the connection itself, and pass only memory to the TLS
+ * library. The plain data of such a program has no socket, so nlkernel does not report the data. */
 static __always_inline int begin_tls(const void *data, __u64 count)
 {
     struct thread *thread = find_thread();
@@ -1290,8 +1283,8 @@ static __always_inline int begin_tls(const void *data, __u64 count)
     return 0;
 }
 
-/* Reports the data that a function has transferred. `size` is the number of bytes; if the function has stored the
- * number instead, `size` is 1. */
+/* Reports the data that a function has transferred. `size` is the number of bytes, or 1 if the function has stored the
+ * number of bytes in memory. */
 static __always_inline int end_tls(enum trace_kind direction, long size)
 {
     struct thread *thread = find_thread();
@@ -1303,7 +1296,7 @@ static __always_inline int end_tls(enum trace_kind direction, long size)
     __u64 count = size;
     if (thread->tls_count != 0 && bpf_probe_read_user(&count, sizeof count, (const void *)thread->tls_count) != 0)
         return 0;
-    /* The kernel may switch to another thread here, so the program must not use `scratch`. */
+    /* do not use `scratch`, because the kernel may switch to another thread in a uprobe */
     struct trace_event *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
     if (!e) {
         __sync_fetch_and_add(&missed, 1);
@@ -1348,7 +1341,7 @@ int on_tls_received(struct pt_regs *regs)
 
 /* ---- connections and processes ---- */
 
-/* Reports that a thread begins to connect. The local port is not known yet. */
+/* Reports that a thread begins to connect. The local port is still unknown. */
 static __always_inline void report_connect(struct sock *sk)
 {
     struct thread *thread = find_thread();
@@ -1368,8 +1361,8 @@ static __always_inline void report_connect(struct sock *sk)
     put(e, 0);
 }
 
-/* Reports that a thread begins to connect. Reports the end of a connection when this host closes the connection, when
- * the connection is reset, or when connecting fails. */
+/* Reports that a thread begins to connect. Also reports the end of a connection: this host closes the connection, a
+ * peer resets the connection, or connecting fails. */
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(on_state, struct sock *sk, int before, int now)
 {
@@ -1426,7 +1419,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
     return 0;
 }
 
-/* Handles the end of a process's last thread. The main thread may end earlier. */
+/* Handles the end of a process's last thread, which is not always the main thread. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_thread_exit, struct task_struct *task)
 {

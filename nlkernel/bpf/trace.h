@@ -1,7 +1,5 @@
-/*
- * The events that the program in the kernel (trace.bpf.c) passes to nlkernel (trace_probe.c). Both are compiled on the
- * same machine, so the layout needs no version.
- */
+/* The events that the program in the kernel (trace.bpf.c) passes to nlkernel (trace_probe.c). The build compiles both
+ * for the same machine, so the layout needs no version. */
 #ifndef NLKERNEL_BPF_TRACE_H
 #define NLKERNEL_BPF_TRACE_H
 
@@ -15,8 +13,8 @@ enum {
     TRACE_FILTER_SIZE = 65536, /* a power of 2 */
     TRACE_PORTS_MAX = 1024,
     TRACE_PROGRAMS_MAX = 1024,
-    TRACE_HTTP2_MAX = 65536,   /* number of HTTP/2 connections whose frames are found */
-    TRACE_HEADERS_MAX = 65536, /* length of a frame with headers, in bytes; a longer frame counts as a gap */
+    TRACE_HTTP2_MAX = 65536,   /* maximum number of HTTP/2 connections in whose data the program finds frames */
+    TRACE_HEADERS_MAX = 65536, /* maximum length of a frame with headers in bytes; a longer frame counts as a gap */
     TRACE_FRAME_HEAD_SIZE = 9
 };
 
@@ -43,7 +41,8 @@ enum trace_http2 {
 
 /*
  * The beginning of an HTTP/2 frame in an event's data. The payload of a HEADERS, PUSH_PROMISE, CONTINUATION or
- * RST_STREAM frame follows, and may continue in the next event. The payloads of other frames are not captured.
+ * RST_STREAM frame follows, and may continue in the next event. The program does not capture the payloads of other
+ * frames.
  */
 struct trace_frame {
     __u32 sequence; /* TCP sequence number of the frame's first byte */
@@ -59,15 +58,15 @@ enum trace_kind {
     TRACE_CLOSE,
     TRACE_PROCESS, /* sent before a process's first event, and before its first event after it executes a new program;
                       the data is a trace_process */
-    TRACE_EXIT,    /* a process that was reported with TRACE_PROCESS has ended */
+    TRACE_EXIT,    /* a process that TRACE_PROCESS has reported has ended */
     TRACE_WAKE,    /* the thread has woken thread `other` of its process; `other` has waited for `socket` */
     TRACE_WAIT,    /* the thread has waited in the kernel from begin_ns to end_ns; `other` is an enum trace_wait */
-    TRACE_PLAIN,   /* the thread has encrypted or decrypted data with a TLS library, and `socket` has transferred it;
-                      `other` is TRACE_SEND or TRACE_RECEIVE; the addresses are not set */
+    TRACE_PLAIN,   /* plain data that the thread has encrypted or decrypted with a TLS library for `socket`; `other` is
+                      TRACE_SEND or TRACE_RECEIVE; the addresses are not set */
     TRACE_SIGNAL,  /* the thread has written to a pipe, an eventfd or a Unix socket, which `socket` identifies */
 };
 
-/* What a thread waits for. */
+/* The kind of a thread's wait. */
 enum trace_wait {
     TRACE_WAIT_NONE, /* anything else, such as a message or a timer */
     TRACE_WAIT_PROCESSOR,
@@ -77,9 +76,7 @@ enum trace_wait {
     TRACE_WAIT_COUNT,
 };
 
-/*
- * Shorter waits are not reported. The report of a wait takes about 1 % of this time.
- */
+/* Minimum length of a reported wait. The report of a wait takes about 1 % of this time. */
 #define TRACE_WAIT_MIN_NS 100000
 
 /* The role of the process's socket in a TCP connection. */
@@ -87,16 +84,16 @@ enum trace_role { TRACE_ROLE_UNKNOWN, TRACE_ROLE_CLIENT, TRACE_ROLE_SERVER };
 
 struct trace_event {
     __u64 begin_ns, end_ns; /* start and end of the call on CLOCK_MONOTONIC; equal if the start is unknown */
-    __u64 ready_ns; /* TRACE_RECEIVE: when data or an end of the connection woke the thread, which waited only for this
-                       socket; 0: unknown */
+    __u64 ready_ns; /* TRACE_RECEIVE: time at which data or the end of the connection woke the thread, if the thread
+                       waited only for this socket; 0: unknown */
     /* The address of the socket or channel in the kernel. If the lowest bit is set, the address of a futex in the
      * process. */
     __u64 socket;
     __u32 pid, tid;
     __u32 sequence; /* TCP sequence number of the first byte */
-    __u32 other; /* sequence number of the next byte in the other direction; HTTP/2: of the first byte of the connection
-                    in the other direction; TRACE_WAKE: ID of the woken thread */
-    __u32 size;  /* bytes that were sent or received */
+    __u32 other; /* sequence number of the next byte (HTTP/2: of the first byte) in the other direction; TRACE_WAKE: ID
+                    of the woken thread */
+    __u32 size;  /* number of sent or received bytes */
     __u32 idles; /* number of waits for events with a timeout other than 0, by the thread so far */
     __u32 polls; /* number of queries for events with a timeout of 0, by the thread so far */
     __u32 loops; /* number of waits and queries for several descriptors, by the thread so far */
@@ -104,9 +101,9 @@ struct trace_event {
     __u16 captured; /* number of bytes in data */
     __u8 kind, role, family;
     __u8 is_datagram;             /* a DNS message over UDP: sequence and other are 0, and the local address may be 0 */
-    __u8 http2;                   /* an enum trace_http2; a call may have several events if it is not 0 */
+    __u8 http2;                   /* an enum trace_http2; unless it is 0, a call may have several events */
     __u8 tail_size;               /* number of bytes in tail */
-    __u8 is_in_tls;               /* a function of a TLS library made the call, to transfer data of the process */
+    __u8 is_in_tls;               /* a function of a TLS library has made the call */
     __u8 counts_waits;            /* idles, polls and loops count the waits and queries of the thread */
     __u8 local[16], peer[16];     /* addresses; an IPv4 address has only 4 bytes */
     __u8 tail[TRACE_TAIL_SIZE];   /* the last bytes of the call's data, if data does not contain them */

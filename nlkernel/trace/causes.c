@@ -18,31 +18,31 @@ enum { UNDECIDED_MAX = 100000, CHANNELS_MAX = 4096, CHANNEL_SHIFT = 3 };
 enum { CHANNEL_WAKES = 1, CHANNEL_IS_WOKEN = 2, CHANNEL_IS_LOCK = 4, CHANNEL_IS_INTERNAL = 8 };
 
 typedef struct thread_group {
-    uint32_t open;      /* number of requests that the process's threads have received and not answered */
+    uint32_t open;      /* number of unanswered requests that the process's threads have received */
     GPtrArray *working; /* trace_thread: the threads that have a job */
     GHashTable *uses;   /* actions of threads on channels, by a hash of the thread and the channel */
     GHashTable *kinds;  /* CHANNEL_IS_LOCK or CHANNEL_IS_INTERNAL by channel */
     int64_t seen_ns;
-    int64_t answered_ns; /* when the process last answered a request */
+    int64_t answered_ns; /* time of the process's latest answer to a request */
 } thread_group;
 
 typedef struct trace_thread {
     uint32_t tid;
     thread_group *process;
-    GPtrArray *open;      /* span: references to requests that are not answered */
-    uint64_t order;       /* number of calls with which the thread has received data */
+    GPtrArray *open;      /* span: references to unanswered requests */
+    uint64_t order;       /* number of system calls with which the thread has received data */
     uint64_t received_ns; /* end of the latest of these calls */
     int64_t seen_ns;
-    span *call; /* a reference to the latest call whose parent is known, or NULL */
+    span *call; /* reference to the latest call with a known parent, or NULL */
 
-    GPtrArray *job;    /* span: references to undecided calls; NULL: none */
+    GPtrArray *job;    /* span: references to undecided calls; NULL: no job */
     uint32_t loops;    /* trace_event.loops at the first call of the job */
     bool counts_waits; /* trace_event.counts_waits at this call */
-    bool tangled;      /* the calls overlap, or other threads received their replies */
+    bool tangled;      /* the calls of the job overlap, or other threads received replies to them */
     bool signalled;    /* the thread has signalled another thread since it finished its calls */
     bool several;      /* the thread signalled another thread, and then sent another call */
-    bool was_woken;    /* a thread with a request woke this thread */
-    span *handed;      /* a reference to the request for which the thread was woken, or NULL */
+    bool was_woken;    /* a thread with a request has woken this thread */
+    span *handed;      /* reference to the request for which another thread woke this thread, or NULL */
 } trace_thread;
 
 struct causes {
@@ -155,7 +155,7 @@ static void give_request(trace_thread *t, span *request)
     t->process->open++;
 }
 
-/* Counts a call with which a thread has received data. One call may receive data for several requests. */
+/* Counts a system call with which a thread has received data, once if the call receives data for several requests. */
 static void count_call(trace_thread *t, const struct trace_event *event)
 {
     t->order += event->end_ns != t->received_ns;
@@ -194,9 +194,11 @@ static bool has_runnable(const trace_thread *t, const span *except)
     return false;
 }
 
-/* Returns whether the thread handles data of the request `latest`, for which it received data last (causes.h). `fresh`
- * is the number of requests for which the thread has received data since the thread last waited. `last` is the number
- * of requests for which it received data with the latest call. */
+/*
+ * Returns whether the thread handles data of the request `latest`, for which it has received its latest data
+ * (causes.h). `fresh` is the number of requests for which the thread has received data since its last wait. `last` is
+ * the number of requests for which the latest system call has received data.
+ */
 static bool handles(const trace_thread *t, const span *latest, uint32_t fresh, uint32_t last,
                     const struct trace_event *event)
 {
@@ -234,7 +236,7 @@ span *causes_find_opener(causes *c, const struct trace_event *event, span *opene
     span *found = causes_find(c, event, cause, candidates);
     if (*cause == SPAN_CAUSE_THREAD || opener->thread != t || opener->calls != calls)
         return found;
-    /* The opener waits for this connection, so it may send the call although it is suspended. */
+    /* the opener waits for this connection, so it may send the call although it is suspended */
     *cause = has_runnable(t, opener) ? SPAN_CAUSE_AMBIGUOUS : SPAN_CAUSE_CONNECTION;
     return *cause == SPAN_CAUSE_CONNECTION ? opener : NULL;
 }
@@ -272,10 +274,7 @@ span *causes_find_waiting(causes *c, const struct trace_event *event)
 
 /* ---- jobs of threads that have received no request ---- */
 
-/*
- * Ends the job of a thread. `request` is the request that caused the job; NULL: there is no cause, or an ambiguous
- * cause.
- */
+/* Ends the job of a thread. `request` is the request that caused the job; NULL: no cause or an ambiguous cause. */
 static void end_job(causes *c, trace_thread *t, span *request, span_cause cause)
 {
     for (guint i = 0; t->job != NULL && i < t->job->len; i++) {
@@ -318,7 +317,8 @@ void causes_answer(causes *c, span *request)
         return;
     thread_group *p = request->thread->process;
     remove_request(request);
-    /* A later request cannot be the cause of a job that has finished its calls. */
+    /* when no request is open, end the jobs that have finished their calls, because a later request cannot be the
+     * cause */
     for (guint i = p->open == 0 ? p->working->len : 0; i-- > 0;) {
         trace_thread *t = g_ptr_array_index(p->working, i);
         if (is_finished_job(t))
@@ -373,9 +373,10 @@ static bool is_alone(const span *request, const trace_thread *t)
 }
 
 /*
- * Finds the job that belongs to a request, when the thread that received the request replies to it. If only one thread
- * with a job has signalled, and the conditions in causes.h are met, its job belongs to the request. If several threads
- * with jobs have signalled, ends their jobs without a cause, because later events cannot decide them either.
+ * Finds the job that belongs to a request, when the thread that received the request sends the reply. If only one
+ * thread with a job has signalled, and the conditions in causes.h are met, its job belongs to the request. If several
+ * threads with jobs have signalled, ends their jobs without a cause, because later events cannot show the causes
+ * either.
  */
 static void match_job(causes *c, const trace_thread *receiver, span *request)
 {
@@ -393,7 +394,7 @@ static void match_job(causes *c, const trace_thread *receiver, span *request)
         (found->handed == request || found->handed == NULL))
         end_job(c, found, request, SPAN_CAUSE_WAKEUP);
     for (guint i = working->len; count > 1 && i-- > 0;) {
-        /* end_job moves the last thread, which the loop has already seen, to this index. */
+        /* end_job moves the last thread, which the loop has already processed, to this index */
         trace_thread *t = g_ptr_array_index(working, i);
         if (t->signalled)
             end_job(c, t, NULL, SPAN_CAUSE_AMBIGUOUS);
@@ -442,14 +443,14 @@ static unsigned note_use(thread_group *p, uint64_t channel, uint32_t tid, unsign
     return GPOINTER_TO_UINT(g_hash_table_lookup(p->uses, &key));
 }
 
-/* Returns the channel of an event. The two futexes of a C library's condition variable are next to each other, and are
- * one channel. */
+/* Returns the channel of an event. The two adjacent futexes of a C library's condition variable count as one
+ * channel. */
 static uint64_t channel_of(const struct trace_event *event)
 {
     return (event->socket & 1) != 0 ? event->socket >> CHANNEL_SHIFT << CHANNEL_SHIFT | 1 : event->socket;
 }
 
-/* Stores the actions of a wake-up's threads on its channel. Returns whether the channel is a lock. */
+/* Stores the actions of both threads of a wake-up on its channel. Returns whether the channel is a lock. */
 static bool is_lock(thread_group *p, const struct trace_event *event)
 {
     enum { BOTH = CHANNEL_WAKES | CHANNEL_IS_WOKEN };
@@ -463,8 +464,8 @@ static bool is_lock(thread_group *p, const struct trace_event *event)
     return (GPOINTER_TO_UINT(g_hash_table_lookup(p->kinds, &channel)) & CHANNEL_IS_LOCK) != 0;
 }
 
-/* Handles an event in which a thread wakes `wakee`. If `wakee` has no request, it may begin to work on a request of the
- * waking thread. */
+/* Handles an event in which a thread wakes `wakee`. If `wakee` has no request, stores that it may begin to work on a
+ * request of the waking thread. */
 static void hand_over(causes *c, const struct trace_event *event, trace_thread *wakee)
 {
     span_cause cause;
@@ -517,7 +518,7 @@ static gboolean expire_process(gpointer key, gpointer value, gpointer user)
 {
     const thread_group *p = value;
     (void)key;
-    /* The module has forgotten the threads of the process earlier, after IDLE_NS. */
+    /* after twice the time, because the module forgets the threads of the process after IDLE_NS */
     return p->open == 0 && p->working->len == 0 && p->seen_ns < *(const int64_t *)user - 2 * IDLE_NS;
 }
 

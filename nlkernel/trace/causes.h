@@ -1,10 +1,10 @@
 /*
  * Causality within a process: finds the request that makes a thread send a call to another server.
  *
- * A thread has a request from the time at which it receives the request until the request is answered. The data for a
- * request consists of the request's own bytes and the replies to its calls. A request is suspended if its reply has
- * begun, or if it waits for the reply to a call or for a connection. Other requests may be queued in the process, for
- * example for a connection of a pool. Any event can make the process continue a queued request.
+ * A thread has a request from the time at which it receives the request until the process answers the request. The data
+ * for a request consists of the request's own bytes and the replies to its calls. A request is suspended if its reply
+ * has begun, or if it waits for the reply to a call or for a connection. Requests may also wait in a queue of the
+ * process, for example for a connection of a pool. Any event can make the process continue a request in a queue.
  *
  * A call of a thread that has requests belongs to one of these requests in four cases. In all other cases, the cause of
  * the call is ambiguous.
@@ -13,37 +13,37 @@
  *   - All other requests of the thread are suspended. None of them waits for the connection of the call.
  *   - The thread has not waited for events since it received the data.
  *   - Since the thread last waited, it has received data for this request only. Alternatively, this data was the latest
- *     data that the thread received, and it has not polled for events since.
- * - The connection was opened for this request, this request has sent no other call since, and all other requests of
- *   the thread are suspended.
+ *     data that the thread received, and the thread has not polled for events since.
+ * - The thread opened the connection for this request, this request has sent no other call since, and all other
+ *   requests of the thread are suspended.
  * - The call and this request have traceparent headers with the same trace ID, and all other requests of the thread
  *   have other trace IDs.
  *
- * A thread that has no request may work on a request of another thread of the process. The calls of the thread form a
- * job, and are undecided until a thread of the process sends a reply:
+ * A thread without a request may work on a request of another thread of the process. The calls of the thread form a
+ * job. Their cause is undecided until a thread of the process sends a reply:
  * - If the thread with the job sends the reply, the job belongs to the answered request. All of the following must be
  *   true:
  *   - The thread sent its calls one after another, and all of them after the request had arrived.
  *   - The thread has received the replies to its calls.
  *   - The thread did not wait for events of several descriptors.
  *   - The thread sent no call after it had signalled another thread.
- *   - If the connection carries several requests at the same time, the process has no other request. Otherwise, the
- *     thread may be sending the replies of other threads on this connection.
+ *   - If the connection carries several requests at the same time, the process has no other request. With other
+ *     requests, the thread may be sending the replies of other threads on this connection.
  * - If the thread that received the request sends the reply, the job may also belong to the answered request. All of
  *   the following must be true:
  *   - The request has been the only request of the process since the thread with the job sent its first call.
- *   - The receiver of the request woke a thread without a request while it handled the request.
- *   - If the thread with the job was woken for a request, it was woken for this request.
+ *   - While the receiver handled the request, it woke a thread without a request.
+ *   - If another thread woke the thread with the job for a request, this was the answered request.
  *   - The thread with the job has finished its calls, and has then signalled another thread.
- *   - No other job of the process is in this state. If there are several requests, threads may have exchanged their
- *     jobs: a thread that was woken for one request may find another request in the queue.
+ *   - No other job of the process is in this state. With several requests, a thread that was woken for one request may
+ *     find another request in the queue.
  *
- * If a thread wakes other threads on a futex, and is itself woken on the same futex, the futex is a lock. A thread that
- * wakes another thread on a lock does not hand over its request. A job ends without a cause if the process has answered
- * all requests, or if the thread is idle for JOB_NS. The cause is ambiguous if a thread with a request woke the thread
- * with the job.
+ * If a thread wakes other threads on a futex, and other threads wake this thread on the same futex, the futex is a
+ * lock. A thread that wakes another thread on a lock does not hand over its request. A job ends without a cause if the
+ * process has answered all requests, or if the thread is idle for JOB_NS. The cause is ambiguous if a thread with a
+ * request woke the thread with the job.
  *
- * UNDECIDED_MAX calls, and CHANNELS_MAX futexes and files, limit the memory. Not thread-safe.
+ * UNDECIDED_MAX (calls) and CHANNELS_MAX (futexes and files) limit the memory. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_CAUSES_H
 #define NLKERNEL_TRACE_CAUSES_H
@@ -56,40 +56,34 @@ typedef struct causes causes;
 causes *causes_new(void);
 void causes_free(causes *c); /* NULL is allowed */
 
-/* Notes that a thread has received data for a request in a server, which is not answered yet. */
+/* Handles data for a request in a server, which a thread has received before the answer to the request. */
 void causes_receive(causes *c, span *request, const struct trace_event *event);
 
-/* Notes that a thread has received data that belongs to no request. */
+/* Handles data that a thread has received, and that belongs to no request. */
 void causes_receive_other(causes *c, const struct trace_event *event);
 
-/* Notes that a request has been answered. */
+/* Handles the answer to a request. */
 void causes_answer(causes *c, span *request);
 
-/*
- * Notes that a thread sends bytes of the reply to a request, which is not answered yet. The bytes decide which request
- * has caused the job of the thread.
- */
+/* Handles bytes of the reply to an unanswered request. The sending of these bytes shows which request has caused the
+ * job of a thread. */
 void causes_reply(causes *c, span *request, const struct trace_event *event);
 
 /* Handles a TRACE_WAKE or TRACE_SIGNAL event. */
 void causes_wake(causes *c, const struct trace_event *event);
 
-/* Notes that a thread has sent a call, whose parent is known. */
+/* Handles a call that a thread has sent, and whose parent is known. */
 void causes_call(causes *c, span *call, const struct trace_event *event);
 
-/*
- * Returns the span to which a wait of a thread belongs: the only request of the thread, or the thread's call whose
- * reply has not arrived. Returns NULL if the thread has another number of requests.
- */
+/* Returns the span to which a wait of a thread belongs: the only request of the thread, or the thread's call whose
+ * reply has not arrived. Returns NULL if the thread has no request or several requests. */
 span *causes_find_waiting(causes *c, const struct trace_event *event);
 
-/*
- * Adds a call, for which causes_find found no request, to the job of the call's thread. Returns whether a request may
- * be found later: the call is then undecided.
- */
+/* Adds a call, for which causes_find has found no request, to the job of the call's thread. Returns whether the call is
+ * undecided, because the module may find a request later. */
 bool causes_defer(causes *c, span *call, const struct trace_event *event);
 
-/* Notes that a thread has received the reply to an undecided call. */
+/* Handles the reply to an undecided call, which a thread has received. */
 void causes_receive_deferred(causes *c, const span *call, const struct trace_event *event);
 
 /*
@@ -98,10 +92,8 @@ void causes_receive_deferred(causes *c, const span *call, const struct trace_eve
  */
 span *causes_find(causes *c, const struct trace_event *event, span_cause *cause, uint32_t *candidates);
 
-/*
- * Like causes_find, for the first call on a connection that was opened for a request. `calls` is the number of calls
- * that the request had sent when the connection was opened.
- */
+/* Like causes_find, for the first call on a connection that the process opened for the request `opener`. `calls` is the
+ * number of calls that the request had sent before. */
 span *causes_find_opener(causes *c, const struct trace_event *event, span *opener, uint32_t calls, span_cause *cause,
                          uint32_t *candidates);
 

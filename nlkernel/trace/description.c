@@ -67,7 +67,7 @@ void descriptions_free(descriptions *d)
 
 /* ---- the rules file ---- */
 
-/* A line of the rules file, while it is parsed. */
+/* The unparsed rest of a line of the rules file. */
 typedef struct rules_line {
     const nl_sections *sections;
     const nl_setting *setting;
@@ -338,8 +338,8 @@ static const char *find_word(const char *line, const char *end, unsigned index, 
     return NULL;
 }
 
-/* Returns the name that is the first word of a line, or NULL. If `cut` is true, - or : may end the word: the reply
- * 250-text has the name 250. */
+/* Returns the name that is the first word of a line, or NULL. If `cut` is true, - or : also ends the word, so that the
+ * reply 250-text has the name 250. */
 static const known_name *find_by_word(const GArray *names, const char *line, const char *end, bool cut)
 {
     size_t length = 0;
@@ -354,10 +354,8 @@ static const known_name *find_by_word(const GArray *names, const char *line, con
     return NULL;
 }
 
-/*
- * Returns the size in bytes of the message at the start of the data, or 0 if it is unknown. The message consists of a
- * line and, if `n` has a body, the data whose length the line contains.
- */
+/* Returns the size in bytes of the message at the start of the data, or 0 if the size is unknown. The message consists
+ * of a line and, if `n` has a body, the data whose length the line contains. */
 static uint64_t measure_line_message(const known_name *n, const protocol_bytes *bytes)
 {
     const char *end = bytes->captured > 0 ? memchr(bytes->data, '\n', bytes->captured) : NULL, *word;
@@ -396,7 +394,7 @@ static const known_name *find_by_number(const description *d, const GArray *name
     return read_number_at(d, place, bytes, &number) ? find_number(names, number) : NULL;
 }
 
-/* Returns the size in bytes of the message at the start of the data, or 0 if it is unknown. */
+/* Returns the size in bytes of the message at the start of the data, or 0 if the size is unknown. */
 static uint64_t measure_frame_message(const description *d, const protocol_bytes *bytes)
 {
     uint64_t length;
@@ -430,14 +428,14 @@ protocol_progress description_read_reply(const description *d, const protocol_by
         reply->counted = reply->left > 0;
         reply->begun = true;
         reply->failed = n != NULL && n->failed;
-        if (n != NULL) /* copy from the message, because a digit may replace a # */
+        if (n != NULL) /* copy from the message, because a # in the name stands for a digit */
             protocol_copy_name(reply->status, sizeof reply->status, d->is_line ? bytes->data : n->name,
                                strlen(n->name));
     }
     if (!reply->counted || request->several)
         return PROTOCOL_UNKNOWN;
     if (reply->left < bytes->size)
-        reply->counted = false; /* unknown bytes follow the reply */
+        reply->counted = false; /* not complete, because unknown bytes follow the reply */
     reply->left -= MIN(reply->left, bytes->size);
     return !reply->counted ? PROTOCOL_UNKNOWN : reply->left == 0 ? PROTOCOL_COMPLETE : PROTOCOL_MORE;
 }

@@ -12,9 +12,8 @@
  *   reply-body = RESERVED 2             failed = 0x8183 NXDOMAIN
  *   failed = NOT_FOUND
  *
- * The manual page nlkernel(1) explains the keys. The verb of a request, and the status of a reply, are always names
- * from the rules file. The module therefore keeps no secret value of a message. With frame = line, # in a name matches
- * a digit.
+ * The manual page nlkernel(1) explains the keys. To keep no secret value of a message, the module uses only names from
+ * the rules file as the verb of a request and the status of a reply. With frame = line, # in a name matches a digit.
  *
  * Messages may contain any bytes. Descriptions do not change after descriptions_add. Not thread-safe.
  */
@@ -35,11 +34,8 @@ void descriptions_free(descriptions *d); /* NULL is allowed */
  */
 bool descriptions_add(descriptions *d, const nl_sections *sections);
 
-/*
- * Returns the described protocol that has one of the two ports and recognizes the data as a request, and fills in
- * *request. Returns NULL if no described protocol has these properties. `d` may be NULL. The result is valid until
- * descriptions_free.
- */
+/* Returns the described protocol that has one of the two ports and recognizes the data as a request, and fills in
+ * *request. Returns NULL if there is no such protocol. `d` may be NULL. The result is valid until descriptions_free. */
 const protocol *descriptions_find(const descriptions *d, uint16_t port, uint16_t other_port,
                                   const protocol_bytes *bytes, protocol_request *request);
 

@@ -20,12 +20,12 @@
 
 /*
  * The module forgets ends of connections, threads and calls that were idle for IDLE_NS, and processes that have ended.
- * The module keeps a server's request without a known call only for MESSAGE_NS, because the event of the call should
- * arrive before the request.
+ * For a server's request, the module waits for the event of the call only for MESSAGE_NS, because the event of the call
+ * should arrive before the event of the request.
  */
 #define IDLE_NS ((int64_t)600 * NL_NS_PER_SECOND)
 #define MESSAGE_NS ((int64_t)1 * NL_NS_PER_SECOND)
-#define DATAGRAM_NS ((int64_t)10 * NL_NS_PER_SECOND) /* after this time, a datagram counts as unanswered */
+#define DATAGRAM_NS ((int64_t)10 * NL_NS_PER_SECOND) /* maximum time to wait for the answer to a datagram */
 #define SWEEP_NS ((int64_t)500 * 1000000)
 
 enum { EARLY_MAX = 4 };
@@ -35,7 +35,7 @@ enum { STREAMS_MAX = 4096 };
 
 enum { HEAD_SIZE = 8, REPLY_HEAD_SIZE = 64 };
 
-/* After this number of requests, the servers probably send no calls; see exchanges_need_waits. */
+/* If there are no calls after this number of requests, the servers probably send none (exchanges_need_waits). */
 enum { SAMPLE_REQUESTS = 1000 };
 
 /* One process's end of a connection, or of one exchange of datagrams. */
@@ -47,23 +47,22 @@ typedef struct connection_end {
     const protocol *protocol;
     span *current;         /* the latest request, or NULL */
     span *opener;          /* the request for which the process opened the connection, until its first call; or NULL */
-    uint32_t opener_calls; /* number of calls that `opener` had sent by then */
-    char head[HEAD_SIZE];  /* data of a request's first read if it is too short to recognize the request: some programs
-                              first read only a length */
+    uint32_t opener_calls; /* number of calls that `opener` had sent when the process opened the connection */
+    char head[HEAD_SIZE];  /* data of a request's first read, if too short to recognize the request */
     uint32_t head_size;
     bool reads_heads;                 /* this program reads a length first */
-    char reply_head[REPLY_HEAD_SIZE]; /* data of the first calls of a reply, if it is short; see read_reply */
+    char reply_head[REPLY_HEAD_SIZE]; /* short data of the first calls of a reply; see read_reply */
     uint32_t reply_head_size;
     uint32_t next[2]; /* expected sequence number of the next event, for each direction: TRACE_SEND, TRACE_RECEIVE */
-    uint32_t sent;    /* position after the last byte that this end has sent according to the events */
-    GQueue early;     /* struct trace_event: events that precede the event of the reply before them (is_early) */
-    bool has_next[2]; /* whether `next` is known, for each direction */
+    uint32_t sent;    /* according to the events, the position after the last byte that this end has sent */
+    GQueue early; /* struct trace_event: events that have arrived before the event of the previous reply (is_early) */
+    bool has_next[2];                 /* whether `next` is known, for each direction */
     const protocol *plain_protocol;   /* the protocol in a TLS connection, or NULL */
-    struct trace_event *first_secret; /* without data: the first call that has transferred the bytes which a TLS library
-                                         will pass on as the next request; or NULL */
+    struct trace_event *first_secret; /* the first call that has transferred encrypted bytes of the next request,
+                                         without its data; or NULL */
     frames *frames;                   /* of HTTP/2; NULL: another protocol */
-    GHashTable *streams;  /* maps a stream to a span, with a reference: the requests of HTTP/2 that are not finished */
-    uint32_t last_stream; /* the largest stream with a request so far */
+    GHashTable *streams;              /* maps a stream to a reference to a span: the unfinished requests of HTTP/2 */
+    uint32_t last_stream;             /* the largest stream with a request so far */
     int64_t seen_ns;
 } connection_end;
 
@@ -80,12 +79,12 @@ struct exchanges {
     const descriptions *described;
     GHashTable *ends;            /* maps a socket to its connection_end */
     GHashTable *processes;       /* maps a process ID to its known_process */
-    known_process *last_process; /* the process with the ID last_pid, which find_process returned last; or NULL */
+    known_process *last_process; /* the latest result of find_process, with the ID last_pid; or NULL */
     uint32_t last_pid;
-    key_table *waiting; /* maps each key of a span to the span: requests of which only one end is known so far */
+    key_table *waiting; /* maps each key of a span to the span, for requests with only one known end */
     span *first_message,
         *last_message;   /* references to spans that may be in `waiting`, in the order of waits_since_ns */
-    GQueue finished;     /* span: references, in the order in which they were finished */
+    GQueue finished;     /* span: references to finished spans, in the order of finishing */
     size_t stream_count; /* number of unfinished requests of HTTP/2 */
     causes *causes;
     uint64_t received;     /* number of requests in servers */
@@ -197,7 +196,8 @@ static void remove_message(exchanges *x, span *s)
         x->last_message = s->previous_message;
 }
 
-/* Removes a span from `waiting` and from the list: the module no longer looks for the other end of the request. */
+/* Removes a span from `waiting` and from the list, so that the module no longer waits for the other end of the
+ * request. */
 static void forget_message(exchanges *x, span *s)
 {
     if (s->waits_since_ns == 0)
@@ -222,10 +222,8 @@ static void expire_messages(exchanges *x, int64_t now_ns)
     }
 }
 
-/*
- * Corrects the end of a span. If the start of the sending of a reply is unknown, the client may have read the reply
- * before the server's call returned. A wait ends with its request.
- */
+/* Corrects the end of a span. Without a known start of the sending, the span of a server ends when its system call
+ * returned, and the client may have read the reply earlier. A wait ends at the latest with its request. */
 static void settle_end(span *s)
 {
     span *parent = s->parent;
@@ -238,7 +236,7 @@ static void settle_end(span *s)
     }
 }
 
-/* Names a span after the other end of its request if only the other end's data was visible. */
+/* Copies the name from the span at the other end of the request, if only the data at the other end was visible. */
 static void copy_name(span *to, const span *from)
 {
     if (*to->request.verb != '\0' || *from->request.verb == '\0' || to->written)
@@ -247,7 +245,7 @@ static void copy_name(span *to, const span *from)
     to->request = from->request;
 }
 
-/* Returns whether a span is a wait during a call, and the thread then waited for further data of the reply. */
+/* Returns whether a span is a wait during a call before the last data of the reply. */
 static bool precedes_data(const span *s)
 {
     const span *call = s->parent;
@@ -261,8 +259,8 @@ static void hand_out(exchanges *x, span *s)
         copy_name(s->parent, s);
     }
     settle_end(s);
-    bool is_control = s->is_secret && !s->is_plain && !s->replied, /* such as the end of a TLS connection */
-        is_late = s->wait != NULL && s->begin_ns >= s->end_ns;     /* the wait began after the reply was sent */
+    bool is_control = s->is_secret && !s->is_plain && !s->replied, /* for example, the end of a TLS connection */
+        is_late = s->wait != NULL && s->begin_ns >= s->end_ns;     /* the wait began after the sending of the reply */
     if (is_control || is_late || precedes_data(s)) {
         forget_message(x, s);
         span_release(s);
@@ -276,11 +274,11 @@ static void hand_out(exchanges *x, span *s)
     x->counts.causes[s->cause]++;
     x->take(x->user, s);
     if (s->is_server)
-        forget_message(x, s); /* the module no longer joins the request with a call that becomes known later */
+        forget_message(x, s); /* do not join the request with a call that becomes known later */
     span_release(s);
 }
 
-/* Hands out a finished span. If the span's trace is not known yet, keeps the span for another EXCHANGES_HOLD_NS. */
+/* Hands out a finished span or, if the span's trace is not known yet, keeps the span for another EXCHANGES_HOLD_NS. */
 static void hand_out_or_hold(exchanges *x, span *s, int64_t now_ns)
 {
     if (!span_is_undecided(s)) {
@@ -291,7 +289,7 @@ static void hand_out_or_hold(exchanges *x, span *s, int64_t now_ns)
     g_queue_push_tail(&x->finished, s);
 }
 
-/* Notes that the reply to a call has arrived, or that no reply will arrive. */
+/* Ends the wait of a parent for a call, because the reply has arrived or will not arrive. */
 static void end_waiting(span *s)
 {
     if (s->awaited)
@@ -324,7 +322,7 @@ static void finish_current(exchanges *x, connection_end *end, int64_t now_ns)
     end->current = NULL;
 }
 
-/* Joins the two ends of a request, whose spans have the same key. If the other end is not known yet, stores `s` in
+/* Joins the two ends of a request, whose spans have the same key. If the other end is unknown, stores `s` in
  * `waiting`. */
 static void join(exchanges *x, span *s, uint64_t key)
 {
@@ -335,7 +333,7 @@ static void join(exchanges *x, span *s, uint64_t key)
     }
     span *request = s->is_server ? s : other, *call = s->is_server ? other : s;
     span_set_parent(request, call, SPAN_CAUSE_MESSAGE);
-    call->begin_ns = MIN(call->begin_ns, request->begin_ns); /* the start of the sending may be unknown */
+    call->begin_ns = MIN(call->begin_ns, request->begin_ns); /* correct an unknown start of the sending */
     key_table_remove(x->waiting, key, other);
 }
 
@@ -424,7 +422,7 @@ static void begin_span(exchanges *x, connection_end *end, const struct trace_eve
 /*
  * Adds a span for a wait of a thread in the kernel, if the thread works on one request. The parent is this request, or
  * the thread's call if the reply to the call has not arrived. hand_out discards a wait during a call, unless the thread
- * then read the last data of the reply.
+ * read the last data of the reply after the wait.
  */
 static void take_wait(exchanges *x, const struct trace_event *event)
 {
@@ -508,7 +506,7 @@ static void take_request(exchanges *x, connection_end *end, const struct trace_e
             end->protocol = protocol = find_protocol(x, end, bytes, &request);
         if (current != NULL && !current->finished && protocol != NULL && !known &&
             !(end->reads_heads && bytes->size <= HEAD_SIZE))
-            return; /* further bytes of a request to which the server is already replying */
+            return; /* ignore further bytes of a request to which the server is already replying */
         finish_current(x, end, (int64_t)event->end_ns);
         begin_span(x, end, event, protocol, &request);
         bool is_head = *request.verb == '\0' && bytes->size <= HEAD_SIZE && bytes->captured == bytes->size;
@@ -523,7 +521,7 @@ static void take_request(exchanges *x, connection_end *end, const struct trace_e
 
 /*
  * Reads the data of one call of a reply. Some programs read the first bytes of a reply, such as a length, with separate
- * calls. The protocols recognize only whole heads, so the function reads these bytes again, followed by the bytes of
+ * calls. The protocols recognize only whole heads, so the function passes these bytes again, together with the bytes of
  * the next call.
  */
 static protocol_progress read_reply(connection_end *end, const protocol_bytes *bytes)
@@ -581,13 +579,13 @@ static void take_reply(exchanges *x, connection_end *end, const struct trace_eve
         finish_span(x, s, (int64_t)event->end_ns);
 }
 
-/* Counts a gap if bytes are missing before the event. The current reply then has an unknown length. */
+/* If bytes are missing before the event, counts a gap, and sets the length of the current reply to unknown. */
 static void check_sequence(exchanges *x, connection_end *end, const struct trace_event *event)
 {
     int direction = event->kind;
     if (end->has_next[direction] && end->next[direction] != event->sequence) {
         x->counts.gaps++;
-        if (end->current != NULL) { /* the module can then find the end of the reply only from later events */
+        if (end->current != NULL) { /* only later events show the end of the reply */
             end->current->reply.begun = true;
             end->current->reply.counted = end->current->reply.chunked = false;
         }
@@ -616,7 +614,7 @@ static void take_bytes_in_order(exchanges *x, connection_end *end, const struct 
                                   .tail_size = event->tail_size};
     find_role(x, end, event, &bytes);
     if (event->kind == TRACE_RECEIVE)
-        causes_receive_other(x->causes, event); /* any data ends the handling of earlier data */
+        causes_receive_other(x->causes, event); /* any further data ends the handling of earlier data */
     if (end->role == TRACE_ROLE_UNKNOWN)
         return;
     check_sequence(x, end, event);
@@ -630,9 +628,9 @@ static void take_bytes_in_order(exchanges *x, connection_end *end, const struct 
 }
 
 /*
- * Returns whether a server's event of a request precedes the event of the reply before it. This happens if another
- * thread sends the reply: the kernel writes a call's event when the call ends. By then, the client may have received
- * the reply and sent the next request.
+ * Returns whether a server's event of a request has arrived before the event of the previous reply. This can happen if
+ * another thread sends the reply, because the kernel writes a call's event at the end of the call. At that time, the
+ * client may already have received the reply and sent the next request.
  */
 static bool is_early(const connection_end *end, const struct trace_event *event)
 {
@@ -683,7 +681,7 @@ static void take_plain_request(exchanges *x, connection_end *end, const struct t
     if (known && first != NULL) {
         if (end->current == NULL || end->current->finished || end->current->keys[0] != key_by_numbers(first)) {
             if (end->current != NULL && !end->current->is_plain)
-                end->current->replied = true; /* messages of the handshake have no replies */
+                end->current->replied = true; /* do not wait for a reply to messages of the handshake */
             finish_current(x, end, (int64_t)first->begin_ns);
             begin_span(x, end, first, protocol, &request);
             if (end->current->is_server && !end->current->finished)
@@ -724,10 +722,8 @@ static void release_span(gpointer s)
     span_release(s);
 }
 
-/*
- * Prepares an end whose connection turns out to use HTTP/2. Discards the request that the module built from its first
- * frames.
- */
+/* Prepares an end whose connection turns out to use HTTP/2. Discards the request that the module has built from the
+ * first frames. */
 static void begin_frames(exchanges *x, connection_end *end, const struct trace_event *event)
 {
     span *s = end->current;
@@ -775,7 +771,7 @@ static void finish_streams(exchanges *x, connection_end *end, const char *status
     g_hash_table_remove_all(end->streams);
 }
 
-/* Begins the request of a stream if the frame can begin a request. Returns NULL otherwise. */
+/* If the frame can begin a request, begins the request of its stream. Otherwise, returns NULL. */
 static span *begin_stream(exchanges *x, connection_end *end, const struct trace_event *event, const stream_frame *frame)
 {
     const hpack_headers *headers = &frame->headers;
@@ -800,7 +796,7 @@ static span *begin_stream(exchanges *x, connection_end *end, const struct trace_
     return s;
 }
 
-/* Handles headers of a reply, which are followed by other headers if the status begins with 1. */
+/* Handles headers of a reply. Further headers follow if the status begins with 1. */
 static void take_reply_headers(span *s, const hpack_headers *headers, bool ends_stream)
 {
     /* The statuses of gRPC that mean a failure of the server: UNKNOWN, DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL,
@@ -836,7 +832,7 @@ static void take_stream_reply(exchanges *x, span *s, const struct trace_event *e
     }
 }
 
-/* Handles a frame that ends a stream early. A server may also send it after a whole reply. */
+/* Handles a frame that ends a stream early. A server may also send this frame after a whole reply. */
 static void take_reset(span *s, const struct trace_event *event, const stream_frame *frame)
 {
     enum { NO_ERROR = 0 };
@@ -929,14 +925,14 @@ static void close_end(exchanges *x, connection_end *end, int64_t now_ns)
 }
 
 /* Returns the end of the connection of an event. If the kernel has used the address of a closed socket again, closes
- * the old end. Adds an end if necessary; returns NULL if there are too many. */
+ * the old end. Adds an end if necessary. Returns NULL if there are too many ends. */
 static connection_end *find_end(exchanges *x, const struct trace_event *event)
 {
     span_address local = make_address(event, event->local, event->local_port),
                  peer = make_address(event, event->peer, event->peer_port);
     connection_end *end = g_hash_table_lookup(x->ends, &event->socket);
     if (end != NULL && end->local.port == 0 && event->kind != TRACE_CONNECT && is_same_address(&end->peer, &peer))
-        end->local = local; /* the event of connecting did not contain the local address */
+        end->local = local; /* now known; the event of connecting did not contain the local address */
     if (end != NULL && (!is_same_address(&end->local, &local) || !is_same_address(&end->peer, &peer) ||
                         event->kind == TRACE_CONNECT)) {
         close_end(x, end, (int64_t)event->end_ns);
@@ -1019,7 +1015,7 @@ static void take_datagram(exchanges *x, const struct trace_event *original)
         return;
     }
     if (end->current == NULL &&
-        protocol_dns_datagram.read_request(&bytes, &request)) /* otherwise, the client has sent the query again */
+        protocol_dns_datagram.read_request(&bytes, &request)) /* not if the client has only sent the query again */
         begin_span(x, end, &event, &protocol_dns_datagram, &request);
     if (end->current != NULL && !is_client)
         causes_receive(x->causes, end->current, &event);

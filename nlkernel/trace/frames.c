@@ -10,7 +10,7 @@ enum { FLAG_END_STREAM = 0x1, FLAG_END_HEADERS = 0x4, FLAG_PADDED = 0x8, FLAG_PR
 /* One direction of a connection. */
 typedef struct frames_direction {
     hpack *table;
-    bool begun;            /* there was an event with frames */
+    bool begun;            /* an event with frames has arrived */
     uint8_t type, flags;   /* type and flags of the frame whose payload follows */
     uint32_t stream, left; /* left: number of bytes of the payload that are missing */
     size_t begin;          /* offset of the frame's payload in `payload` */
@@ -51,7 +51,7 @@ static uint32_t read_number(const uint8_t *bytes)
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Ends the current header block. Gives back the memory of a large block. */
+/* Ends the current header block. Frees the memory of a large block. */
 static void end_block(frames_direction *d)
 {
     enum { KEPT_SIZE = 4096 };
@@ -73,7 +73,7 @@ static void forget_headers(frames_direction *d)
 /* ---- frames with headers ---- */
 
 /* Removes the padding, the priority and the promised stream from the payload of the current frame, so that only a part
- * of the header block is left. Returns false if the frame is invalid. */
+ * of the header block remains. Returns false if the frame is invalid. */
 static bool strip_payload(frames_direction *d)
 {
     enum { PRIORITY_SIZE = 5, PROMISE_SIZE = 4 };
@@ -148,7 +148,7 @@ static void begin_frame(frames_direction *d, const struct trace_frame *frame, fr
     d->stream = read_number(head + 5) & INT32_MAX;
     bool continues = d->in_block && d->type == TRACE_FRAME_CONTINUATION && d->stream == d->block.stream;
     if (d->in_block != continues || (d->type == TRACE_FRAME_CONTINUATION && !continues))
-        forget_headers(d); /* no other frame may come before the end of a block */
+        forget_headers(d); /* invalid, because no other frame may come before the end of a block */
     if (has_headers(d->type) || d->type == TRACE_FRAME_RESET) {
         d->left = (uint32_t)head[0] << 16 | (uint32_t)head[1] << 8 | head[2];
         d->begin = d->payload->len;

@@ -1,10 +1,10 @@
 /*
  * Reads the frames of an HTTP/2 connection (RFC 9113), for nlkernel trace. The events contain the heads of all frames
  * and the payloads of frames with headers (bpf/trace.h). The module joins the parts of a header block, and decodes the
- * block with the table of its direction (hpack.h). After missing bytes, fields may be unknown.
+ * block with the table of its direction (hpack.h). After a gap, fields of headers may be unknown.
  *
- * A header block may have FRAMES_BLOCK_MAX bytes; the module skips the headers of a longer block. Frames may contain
- * any bytes. Not thread-safe.
+ * The module skips the headers of a block that is longer than FRAMES_BLOCK_MAX bytes. Frames may contain any bytes. Not
+ * thread-safe.
  */
 #ifndef NLKERNEL_TRACE_FRAMES_H
 #define NLKERNEL_TRACE_FRAMES_H

@@ -8,9 +8,8 @@
 #include <nghttp2/nghttp2.h>
 #include <string.h>
 
-/*
- * The number of entries in the static table, and the maximum size of an encoded name that may belong to hpack_headers.
- */
+/* STATIC_COUNT: number of entries in the static table. NAME_MAX_SIZE: maximum size of an encoded name of a field that
+ * hpack_headers contains. */
 enum { STATIC_COUNT = 61, NAME_MAX_SIZE = 32 };
 
 /* The names of the fields that the module keeps. */
@@ -30,12 +29,12 @@ typedef struct field {
 } field;
 
 struct hpack {
-    field *fields; /* a ring of HPACK_FIELDS_MAX fields; NULL: no field was added */
+    field *fields; /* a ring of HPACK_FIELDS_MAX fields; NULL: no fields */
     size_t count;  /* number of known fields */
     size_t latest; /* index of the latest field; earlier fields are at lower indices */
 };
 
-/* Decodes single strings for all directions. Its own table is always empty. */
+/* The decoder of single strings for all directions. Its table is always empty. */
 static nghttp2_hd_inflater *inflater;
 
 /* The unread rest of a block. */
@@ -100,9 +99,9 @@ static bool skip_string(rest *r, rest *string)
 }
 
 /*
- * Decodes a string, which may have a Huffman code. libnghttp2 decodes only whole header fields. Therefore, the function
- * builds a field whose name or value is the string. libnghttp2 does not add this field to its table. Returns NULL if
- * the string is malformed. The caller frees the result, which has *length bytes and a NUL.
+ * Decodes a string, which may have a Huffman code. libnghttp2 decodes only whole header fields. The function therefore
+ * builds a field whose name or value is the string, in a form that libnghttp2 does not add to its table. Returns NULL
+ * if the string is malformed. The caller frees the result, which has *length bytes and a NUL.
  */
 static char *decode_string(rest string, bool is_name, size_t *length)
 {
@@ -138,7 +137,7 @@ static char *decode_string(rest string, bool is_name, size_t *length)
         text = g_malloc0(*length + 1);
         memcpy(text, is_name ? found.name : found.value, *length);
         nghttp2_hd_inflate_end_headers(inflater);
-    } else { /* after an error, the inflater accepts no more fields */
+    } else { /* replace the inflater, which accepts no more fields after an error */
         nghttp2_hd_inflate_del(inflater);
         inflater = NULL;
     }
@@ -202,7 +201,7 @@ static bool is_method(char c)
     return g_ascii_isupper(c) || c == '-' || c == '_';
 }
 
-/* Stores the value of a field in the headers. Ignores values that a field cannot have. */
+/* Stores the value of a field in the headers. Ignores invalid values. */
 static void set_header(hpack_headers *headers, field_name name, const char *value, size_t length)
 {
     char text[PROTOCOL_VERB_SIZE];
@@ -235,7 +234,8 @@ static void set_header(hpack_headers *headers, field_name name, const char *valu
     }
 }
 
-/* Returns the part of a field's value that set_header uses, so that the table contains no query of a path. */
+/* Returns a copy of only that part of a field's value that set_header uses, so that the table contains no query of a
+ * path. */
 static char *copy_value(field_name name, const char *value, size_t length)
 {
     enum { TRACEPARENT_MAX = 64 };
@@ -275,10 +275,8 @@ static bool read_indexed(hpack *h, rest *r, hpack_headers *headers)
     return true;
 }
 
-/*
- * Reads a field with a value. The lower `bits` bits of the first byte begin the index of the name. If the index is 0,
- * the name itself follows.
- */
+/* Reads a field with a value. The lower `bits` bits of the first byte are the start of the name's index. If the index
+ * is 0, the name itself follows. */
 static bool read_literal(hpack *h, rest *r, unsigned bits, bool adds, hpack_headers *headers)
 {
     size_t index, length;

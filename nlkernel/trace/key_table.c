@@ -73,8 +73,8 @@ void key_table_remove(key_table *table, uint64_t key, const span *s)
     if (s == NULL || table->entries[hole].span != s)
         return;
     table->count--;
-    /* Move later entries into the hole, so that searches still find them (Knuth, The Art of Computer Programming,
-     * volume 3, section 6.4, algorithm R). */
+    /* move later entries into the hole, so that searches still find these entries (Knuth, The Art of Computer
+     * Programming, volume 3, section 6.4, algorithm R) */
     for (size_t i = (hole + 1) & mask; table->entries[i].span != NULL; i = (i + 1) & mask) {
         size_t first = table->entries[i].key & mask;
         if (((i - first) & mask) >= ((i - hole) & mask)) {

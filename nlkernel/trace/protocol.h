@@ -2,10 +2,10 @@
  * The protocols that nlkernel trace recognizes. Each protocol has a file that finds the requests and replies in the
  * bytes that a process sends and receives.
  *
- * The functions see the first TRACE_CAPTURE_MAX bytes of the data of each call, which come from any program and may
+ * The functions get the first TRACE_CAPTURE_MAX bytes of the data of each call, which may come from any program and
  * have any content. The functions keep only names: a method, a path without its query, the verb and the object of a
- * statement, a status. The functions never keep a value, which may be a secret. To add a protocol, write its file and
- * add it to protocols.c. The module has no state.
+ * statement, or a status. The functions never keep a value, which may be a secret. To add a protocol, write its file
+ * and add its description to protocols.c. The module has no state.
  */
 #ifndef NLKERNEL_TRACE_PROTOCOL_H
 #define NLKERNEL_TRACE_PROTOCOL_H
@@ -22,7 +22,7 @@ typedef struct protocol_bytes {
     size_t captured;  /* number of bytes in data */
     uint64_t size;    /* size of the call's data in bytes */
     const char *tail; /* the last bytes of the call */
-    size_t tail_size; /* 0 if they are unknown */
+    size_t tail_size; /* 0: unknown */
 } protocol_bytes;
 
 typedef struct protocol_request {
@@ -60,25 +60,23 @@ typedef struct protocol {
     /* Returns whether the bytes begin a request. Fills in *request, which the caller has set to zeros. */
     bool (*read_request)(const protocol_bytes *bytes, protocol_request *request);
 
-    /*
-     * Reads the data of one call of a reply. Calls for a reply come in order. If the first calls have only a few bytes,
-     * the next data begins with these bytes again, and *reply consists of zeros.
-     */
+    /* Reads the data of one call of a reply. Calls for a reply come in order. If the first calls have only a few bytes,
+     * the data of the next call begins with these bytes again, and *reply is all zeros again. */
     protocol_progress (*read_reply)(const protocol_bytes *bytes, const protocol_request *request,
                                     protocol_reply *reply);
 
-    /* If it is not NULL, description.h reads requests and replies, and the functions are NULL. */
+    /* If `description` is not NULL, description.h reads requests and replies, and the functions above are NULL. */
     const description *description;
 } protocol;
 
 extern const protocol protocol_dns, protocol_http, protocol_memcached, protocol_mysql, protocol_postgresql,
     protocol_redis, protocol_tls;
 
-/* DNS in datagrams. protocol_find does not return it. */
+/* DNS in datagrams, which protocol_find never returns. */
 extern const protocol protocol_dns_datagram;
 
 /* Returns the protocol that recognizes the bytes as a request, and fills in *request. Returns NULL if no protocol
- * recognizes them. */
+ * recognizes the bytes. */
 const protocol *protocol_find(const protocol_bytes *bytes, protocol_request *request);
 
 /* HTTP/2. The module frames.h reads its requests and replies, so the functions of this protocol are NULL. */
@@ -99,8 +97,8 @@ void protocol_read_traceparent(protocol_request *request, const char *value, siz
  */
 bool protocol_dns_identify(const protocol_bytes *bytes, uint16_t *id, uint32_t *question, bool *is_reply);
 
-/* Copies a name and adds a NUL. Cuts the name after size - 1 characters, or before the first character that is a space
- * or not printable ASCII. */
+/* Copies a name and adds a NUL. Cuts the name after `size` - 1 characters, and before the first character that is a
+ * space or not printable ASCII. */
 void protocol_copy_name(char *to, size_t size, const char *from, size_t length);
 
 #endif

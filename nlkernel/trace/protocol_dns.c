@@ -1,4 +1,4 @@
-/* DNS (RFC 1035): messages over UDP, and messages over TCP, each after its length. */
+/* DNS (RFC 1035): messages over UDP, and messages over TCP, where each message follows its length. */
 #include "config.h"
 
 #include "trace/protocol.h"

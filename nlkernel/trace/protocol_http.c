@@ -32,7 +32,7 @@ void protocol_copy_path(protocol_request *request, const char *target, size_t le
 {
     if (length == 0)
         return;
-    /* The part before the path may contain a password. */
+    /* skip the part before the path, which may contain a password */
     const char *scheme = memmem(target, length, "://", 3);
     if (*target != '/' && scheme != NULL) {
         const char *host = scheme + 3, *end = target + length;
@@ -82,7 +82,7 @@ static bool read_http_request(const protocol_bytes *bytes, protocol_request *req
                *line_end = find_line_end(target, end), *target_end = target;
     while (target_end < end && *target_end != ' ' && *target_end != '\r' && *target_end != '\n')
         target_end++;
-    /* The version follows the target, unless the target is longer than the captured bytes. */
+    /* require the version after the target, unless the target is longer than the captured bytes */
     if (target == target_end || (target_end < end && (end - target_end < 6 || memcmp(target_end, " HTTP/", 6) != 0)))
         return false;
     protocol_copy_name(request->verb, sizeof request->verb, bytes->data, method);
@@ -115,7 +115,7 @@ static protocol_progress count_body(const protocol_bytes *bytes, protocol_reply 
     return size >= 5 && memcmp(tail + size - 5, "0\r\n\r\n", 5) == 0 ? PROTOCOL_COMPLETE : PROTOCOL_MORE;
 }
 
-/* Reads the headers of a reply. Returns where the body begins, or NULL if the captured bytes do not contain the end of
+/* Reads the headers of a reply. Returns the start of the body, or NULL if the captured bytes do not contain the end of
  * the headers. */
 static const char *read_reply_head(const protocol_bytes *bytes, protocol_reply *reply)
 {

@@ -117,7 +117,7 @@ static bool ends_with(const protocol_bytes *bytes, const char *text)
     return size >= length && memcmp(data + size - length, text, length) == 0;
 }
 
-/* Stores the status if it is one of these words. Other words may be values. */
+/* Stores the status if it is a known word. Other words may be values. */
 static void read_status(const protocol_bytes *bytes, protocol_reply *reply)
 {
     static const struct {

@@ -53,10 +53,8 @@ static bool is_login(const protocol_bytes *bytes, const mysql_packet *packet)
            packet->length + HEAD_SIZE == bytes->size && memcmp(packet->payload + ZEROS_AT, zeros, ZEROS_SIZE) == 0;
 }
 
-/*
- * Skips packets to which the server does not reply: the end of a prepared statement, and the data of its parameters.
- * Drivers send these packets together with their next command. Returns whether there were such packets.
- */
+/* Skips packets to which the server does not reply: the end of a prepared statement, and the data of its parameters.
+ * Drivers send these packets together with their next command. Returns whether it has skipped packets. */
 static bool skip_silent_packets(protocol_bytes *bytes)
 {
     enum { STATEMENT_SIZE = 5, PARAMETER_SIZE = 7 };
@@ -111,7 +109,7 @@ static bool read_mysql_request(const protocol_bytes *bytes, protocol_request *re
     if (read_command(&rest, request))
         return true;
     memset(request, 0, sizeof *request);
-    return skipped; /* the next command is unknown, or is not captured */
+    return skipped; /* the next command is unknown or not captured */
 }
 
 /*

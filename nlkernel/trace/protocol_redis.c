@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Reads a number that "\r\n" ends. Returns where the next line begins, or NULL if there is no such number. */
+/* Reads a number before "\r\n". Returns the start of the next line, or NULL if there is no number. */
 static const char *read_number(const char *at, const char *end, int64_t *number)
 {
     bool negative = at < end && *at == '-';
@@ -19,8 +19,8 @@ static const char *read_number(const char *at, const char *end, int64_t *number)
     return at > first && end - at >= 2 && at[0] == '\r' && at[1] == '\n' ? at + 2 : NULL;
 }
 
-/* Returns where an array of strings ends. Returns NULL if the bytes are not such an array, or if the array ends beyond
- * the captured bytes. */
+/* Returns the end of an array of strings. Returns NULL if the bytes are not an array of strings, or if the array ends
+ * beyond the captured bytes. */
 static const char *skip_command(const char *at, const char *end)
 {
     int64_t count, length;

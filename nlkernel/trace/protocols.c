@@ -28,7 +28,7 @@ void protocol_copy_name(char *to, size_t size, const char *from, size_t length)
     to[i] = '\0';
 }
 
-/* ---- TLS: encrypted, so that requests and replies are known only by their directions ---- */
+/* ---- TLS: requests and replies are encrypted, and differ only in their directions ---- */
 
 static bool read_tls_request(const protocol_bytes *bytes, protocol_request *request)
 {

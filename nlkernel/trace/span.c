@@ -10,8 +10,8 @@
 
 enum { DEPTH_MAX = 256, CHUNK_SPANS = 64 };
 
-/* A list of unused spans, linked by the member `parent`. Spans are short-lived, and malloc is slow with many objects of
- * this size. */
+/* A list of unused spans, linked by the member `parent`. The module reuses spans, because they are short-lived, and
+ * malloc is slow with many objects of this size. */
 static span *free_spans;
 
 static void span_free(span *s)
@@ -49,8 +49,7 @@ void span_release(span *s)
     }
 }
 
-/* Returns the nearest ancestor that has a trace ID or no parent, or the ancestor at depth DEPTH_MAX. This may be s
- * itself. */
+/* Returns s or its nearest ancestor with a trace ID or without a parent, or the ancestor at depth DEPTH_MAX. */
 static span *find_root(span *s)
 {
     for (int depth = 0; s->parent != NULL && *s->trace_id == '\0' && depth < DEPTH_MAX; depth++)
@@ -83,8 +82,8 @@ bool span_is_undecided(const span *s)
     return false;
 }
 
-/* Returns an ID that is not 0. The ID is a function of the message, so that nlkernel on the peer's host computes the
- * same ID. */
+/* Returns an ID that is not 0. The ID depends only on the message and the purpose, so that nlkernel on the peer's host
+ * computes the same ID. */
 static uint64_t make_id(uint64_t message, uint64_t purpose)
 {
     uint64_t words[2] = {message, purpose}, id = hash_bytes(0, (const char *)words, sizeof words);
@@ -159,8 +158,7 @@ static void add_address(nl_record *record, const char *name, const span_address 
     nl_record_add_string(record, name, text, (size_t)(at - text));
 }
 
-/* Sets the event's name. The name of a wait consists of the name of the thread's request and what the thread waits for.
- */
+/* Sets the event's name. The name of a wait consists of the name of the thread's request and the kind of wait. */
 static void set_name(const span *s, nl_record *record)
 {
     char name[PROTOCOL_VERB_SIZE + PROTOCOL_OBJECT_SIZE + 40], *at = name;

@@ -4,8 +4,8 @@
  *
  * A span has a parent only if the parent is certain. The thread or connection of a call proves its parent (causes.h).
  * The parent of a request in a server is the call at the other end of the connection. Spans hold references to their
- * parents, so that all spans of a trace get the same ID, independently of the order in which they are written. The
- * module reuses the memory of released spans. Not thread-safe.
+ * parents, so that all spans of a trace get the same trace ID, whatever the order of writing. The module reuses the
+ * memory of released spans. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_SPAN_H
 #define NLKERNEL_TRACE_SPAN_H
@@ -23,9 +23,9 @@ typedef enum span_cause {
     SPAN_CAUSE_CONNECTION, /* the connection was opened for this request */
     SPAN_CAUSE_CONTEXT,    /* the call has the trace ID of this request in its traceparent header */
     SPAN_CAUSE_REPLY,      /* the thread received no request, and sent the reply to this request */
-    SPAN_CAUSE_WAKEUP, /* the process had no other request; a thread was woken for the request, and signalled after its
-                          calls */
-    SPAN_CAUSE_AMBIGUOUS, /* several requests may be the parent, so the span has none */
+    SPAN_CAUSE_WAKEUP, /* the process had no other request; a thread was woken for the request, and has signalled after
+                          its calls */
+    SPAN_CAUSE_AMBIGUOUS, /* several requests may be the parent, so the span has no parent */
     SPAN_CAUSE_COUNT,
 } span_cause;
 
@@ -41,11 +41,10 @@ typedef struct span span;
 struct span {
     unsigned references;
     bool is_server, replied, finished, written;
-    const char *wait; /* what a thread waits for; the span then has no protocol and no addresses. NULL: the span is not
-                         a wait */
-    bool is_secret;   /* the span began with encrypted bytes of a connection whose plain requests are known */
-    bool is_plain;    /* a TLS library has encrypted or decrypted the request, which names the span */
-    bool has_unknown; /* HTTP/2: the method, the path or a status is unknown */
+    const char *wait;         /* the kind of wait; a wait has no protocol and no addresses. NULL: not a wait */
+    bool is_secret;           /* the span began with encrypted bytes of a connection whose plain requests are known */
+    bool is_plain;            /* a TLS library has encrypted or decrypted the request, which names the span */
+    bool has_unknown;         /* HTTP/2: the method, the path or a status is unknown */
     const protocol *protocol; /* NULL: unknown */
     protocol_request request;
     protocol_reply reply;
@@ -59,26 +58,25 @@ struct span {
     span_cause cause;
     uint32_t candidates; /* SPAN_CAUSE_AMBIGUOUS: number of possible parents */
     char trace_id[33];   /* "" until it is known */
-    int64_t hold_ns;     /* when the span was finished, or was last held back because it was undecided */
+    int64_t hold_ns;     /* time at which the span was finished or, if it was undecided, last held back */
 
     /* State of exchanges.c. */
     span *previous_message, *next_message;
     int64_t waits_since_ns; /* time since which the span may be in `waiting`; 0: the span is not in `waiting` */
-    bool awaited;           /* this is a call, and its parent waits for the reply */
-    int64_t ready_ns;       /* a call: when its thread could read the last data of the reply; 0: unknown */
-    bool undecided;         /* a call whose parent may be found later */
+    bool awaited;           /* the span is a call, and its parent waits for the reply */
+    int64_t ready_ns;       /* for a call: time at which its thread could read the last data of the reply; 0: unknown */
+    bool undecided;         /* the span is a call whose parent the module may find later */
     bool is_multiplexed;    /* the connection carries several requests at the same time */
 
     /* State of causes.c, for a request in a server. */
     uint32_t waiting;            /* number of calls of the request whose replies have not arrived */
-    uint32_t connecting;         /* number of connections that were opened for the request and are not used yet */
+    uint32_t connecting;         /* number of unused connections that the process has opened for the request */
     uint32_t calls;              /* number of calls of the request */
     struct trace_thread *thread; /* the thread that works on the request, or NULL */
-    uint32_t idles,
-        polls;         /* the thread's numbers (trace_event.idles and polls) when it last read data for the request */
-    uint64_t order;    /* trace_thread.order when the thread last read data for the request */
-    bool counts_waits; /* trace_event.counts_waits at that time */
-    bool handed_over;  /* the thread woke another thread while it handled the request */
+    uint32_t idles, polls;       /* trace_event.idles and polls when the thread last read data for the request */
+    uint64_t order;              /* trace_thread.order when the thread last read data for the request */
+    bool counts_waits;           /* trace_event.counts_waits at that time */
+    bool handed_over;            /* the thread woke another thread while it handled the request */
 };
 
 span *span_new(void);
@@ -89,19 +87,15 @@ void span_release(span *s); /* Removes a reference; NULL is allowed */
  * or belongs to another trace. */
 void span_set_parent(span *s, span *parent, span_cause cause);
 
-/*
- * Gives the trace of a span the ID of a traceparent header that the span's program has sent, so that the program's own
- * records belong to the same trace. Does nothing if the ID of the trace is known.
- */
+/* Sets the trace ID of a span's trace to the ID of a traceparent header that the span's program has sent, so that the
+ * program's own records belong to the same trace. Does nothing if the trace already has an ID. */
 void span_set_trace(span *s, const char *trace_id);
 
 /* Returns whether the trace of a span depends on an undecided call. */
 bool span_is_undecided(const span *s);
 
-/*
- * Fills in the record of a finished span. `end_ns` is the time of the span's end, since 1970; `host` is this host's
- * name. Sets the trace ID of the span and of its ancestors.
- */
+/* Fills in the record of a finished span. `end_ns` is the time of the span's end in nanoseconds since 1970. `host` is
+ * the name of this host. Sets the trace ID of the span and of its ancestors. */
 void span_make_record(span *s, int64_t end_ns, const char *host, nl_record *record);
 
 #endif

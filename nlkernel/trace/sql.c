@@ -91,7 +91,7 @@ static char name_quote(const statement *s)
     return s->dialect == SQL_MYSQL ? '`' : '"';
 }
 
-/* Skips everything before the next word, including comments, strings and numbers. Counts the parentheses. */
+/* Skips to the next word, over comments, strings and numbers. Counts the parentheses. */
 static void skip_to_word(statement *s)
 {
     bool mysql = s->dialect == SQL_MYSQL;
@@ -120,10 +120,8 @@ static void skip_to_word(statement *s)
     }
 }
 
-/*
- * Returns whether the word that ends at the current position continues there, as in "a"."b", a."b" and "a".b. In a
- * quoted name, two quotes stand for a quote.
- */
+/* Returns whether the word continues at the current position, as in "a"."b", a."b" and "a".b. In a quoted name, two
+ * quotes stand for a quote. */
 static bool word_continues(const statement *s, bool quoted)
 {
     return s->at < s->end && ((quoted && *s->at == '.') || (*s->at == name_quote(s) && (quoted || s->at[-1] == '.')));
@@ -185,8 +183,7 @@ void sql_read_statement(protocol_request *request, const char *text, size_t size
                              *const from_argument[] = {"EXTRACT", "TRIM", "SUBSTRING", "OVERLAY", NULL},
                              *const distinct[] = {"DISTINCT", NULL}, *const before_distinct[] = {"IS", "NOT", NULL};
     statement s = {.begin = text, .at = text, .end = text + size, .dialect = dialect};
-    size_t argument_depth = SIZE_MAX; /* depth of the current function's arguments, if FROM precedes no table there, as
-                                         in extract(year from x) */
+    size_t argument_depth = SIZE_MAX; /* depth of arguments in which FROM precedes no table: extract(year from x) */
     sql_word word;
     char function[WORD_SIZE] = "";
     if (!next_word(&s, &word) || !set_verb(request, &word))
@@ -208,7 +205,7 @@ void sql_read_statement(protocol_request *request, const char *text, size_t size
         }
         if (!table && *function == '\0' && is_function)
             memcpy(function, word.text, sizeof function);
-        /* The FROM of IS DISTINCT FROM precedes a value. */
+        /* the FROM of IS DISTINCT FROM precedes a value */
         table = table || (argument_depth == SIZE_MAX && !was_distinct && is_keyword(&word, before_table));
         was_distinct = compares && is_keyword(&word, distinct);
         compares = is_keyword(&word, before_distinct);
