@@ -21,7 +21,7 @@
 enum { WRITE_SIZE = 64 << 10 /* maximum bytes per write */ };
 
 enum {
-    CONDITIONS_MAX = 16, /* maximum number of names and values together */
+    CONDITIONS_MAX = 16, /* maximum total number of names and values */
     FIND_INTERVAL_S = 15
 };
 
@@ -40,7 +40,7 @@ typedef struct arguments {
 
 /* ---- options ---- */
 
-/* Adds an argument to the request, or replaces its value if an option is repeated. */
+/* Adds an argument to the request. If the argument exists, because an option is repeated, replaces its value. */
 static void add_condition(arguments *a, const char *name, const char *value)
 {
     size_t i = 0;
@@ -262,7 +262,7 @@ static bool sink_flush(void *user)
     return s->writer == NULL || sink_check(s, nl_writer_flush(s->writer));
 }
 
-/* Closes the output. If any record was not written, reports the problem and returns false. */
+/* Closes the output. If writing any record has failed, reports the problem and returns false. */
 static bool sink_close(sink *s)
 {
     if (s->failed && s->writer != NULL) {
@@ -288,7 +288,7 @@ static void print_text(const char *before, const char *text)
 
 /* ---- requests ---- */
 
-/* Sends a message and frees it. Returns the reply, which the caller frees. Exits with a message on failure. */
+/* Sends and frees a message. Returns the reply, which the caller frees. Exits with a message on failure. */
 static soap_call request_send(const arguments *a, nl_buffer *message)
 {
     soap_call reply;
@@ -302,10 +302,8 @@ static soap_call request_send(const arguments *a, nl_buffer *message)
     return reply;
 }
 
-/*
- * Writes the records of a reply. If there are no records, prints the message `none`, unless it is NULL. Returns the
- * exit status.
- */
+/* Writes the records of a reply. If there are no records, prints the message `none`, unless `none` is NULL. Returns the
+ * exit status. */
 static int print_records(const arguments *a, const soap_call *reply, const char *none)
 {
     nl_buffer lines = {0};
@@ -471,7 +469,7 @@ static int wait_for_end(const arguments *a, gathering *all)
         now_ns = nl_monotonic_ns();
         if (now_ns - found_ns >= FIND_INTERVAL_S * NL_NS_PER_SECOND) {
             found_ns = now_ns;
-            add_hosts(a, all); /* the directory may reply now */
+            add_hosts(a, all); /* try again, because the directory may reply now */
         }
     }
     bool over = gather_is_over(all);

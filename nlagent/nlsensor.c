@@ -2,8 +2,8 @@
  * nlsensor: measures the host at an interval and logs the results.
  *
  * The build makes two programs from this file: nlsensor, and a program that nlagentd starts. The second program writes
- * only to standard output and needs a quarter of the memory (output.h). With --controlled, commands on standard input
- * change the interval, and the end of standard input ends the program.
+ * only to standard output, and needs a quarter of the memory of nlsensor (output.h). With --controlled, commands on
+ * standard input change the interval, and the end of standard input ends the program.
  */
 #include "config.h"
 
@@ -59,9 +59,8 @@ static bool list_kinds(void *settings, const nl_option *row, const char *value)
     exit(program_finish(PROGRAM_DONE));
 }
 
-/*
- * Returns whether `f` belongs to another event than the sensor's first event, and the first event has the same field.
- */
+/* Returns whether `f` is not a field of the sensor's first event, but the first event has a field with the same
+ * name. */
 static bool in_first_event(const sensor_kind *k, const sensor_field *f)
 {
     const char *first = k->fields->event;
@@ -129,8 +128,8 @@ static void add_default(arguments *a)
             add_sensor(a, sensor_kinds[i]->name);
 }
 
-/* Opens the sensors. Exits if a sensor cannot be opened, for example because its arguments are invalid. A sensor that
- * is open but cannot measure does not end the program (measure_all). */
+/* Opens the sensors. Exits if opening a sensor fails, for example because its arguments are invalid. In contrast, a
+ * failed measurement does not end the program (measure_all). */
 static void open_sensors(arguments *a)
 {
     for (size_t i = 0; i < a->count; i++) {
@@ -272,10 +271,8 @@ static int catch_signals(void)
     return fd;
 }
 
-/*
- * Measures at multiples of the interval, so that the duration of measurements does not accumulate as a delay. Skips
- * missed measurements. Returns false if no sensor's measurement succeeds, or if the records cannot be written.
- */
+/* Measures at multiples of the interval, so that the duration of measurements does not accumulate as a delay. Skips
+ * missed measurements. Returns false if the measurements of all sensors fail, or if writing the records fails. */
 static bool nlsensor_run(arguments *a, output *out)
 {
     int signals = catch_signals();
@@ -298,7 +295,7 @@ static bool nlsensor_run(arguments *a, output *out)
 int main(int argc, char **argv)
 {
     program_start("nlsensor");
-    static arguments a; /* static, because sensors keep their state in it */
+    static arguments a; /* static, because sensors keep their state in `a` */
     for (int i = options_parse(&usage, argc, argv, &a); i < argc; i++)
         add_sensor(&a, argv[i]);
     if (a.count == 0)

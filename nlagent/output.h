@@ -1,7 +1,5 @@
-/*
- * The output of nlsensor. output_log.c writes to any destination. output_text.c, which nlagentd's sensors use, writes
- * only to standard output. Therefore, these sensors need less memory, no threads and no TLS.
- */
+/* The output of nlsensor. output_log.c writes to any destination. output_text.c, which nlagentd's sensors use, writes
+ * only to standard output, and therefore needs less memory, no threads and no TLS. */
 #ifndef NLAGENT_OUTPUT_H
 #define NLAGENT_OUTPUT_H
 

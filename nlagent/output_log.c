@@ -6,10 +6,8 @@
 #include "program/program.h"
 #include "transport/url.h"
 
-/*
- * Returns whether the log stores records elsewhere while its destination is unreachable. Flushing the log then
- * succeeds, so only the log's message reports that the destination is unreachable.
- */
+/* Returns whether the log stores records elsewhere while its destination is unreachable. For such a log, flushing
+ * succeeds, so only the log's message reports that the destination is unreachable. */
 static bool has_second_destination(const char *destination)
 {
     nl_url *url = nl_url_parse(destination);

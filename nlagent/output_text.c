@@ -25,10 +25,8 @@ bool output_put(output *out, nl_record *record)
     return true;
 }
 
-/*
- * Writes the records of the measurement. For a measurement without records, writes an empty line, so that nlagentd
- * knows that the sensor is alive. On failure, reports the problem and returns false.
- */
+/* Writes the records of the measurement or, without records, an empty line, so that nlagentd knows that the sensor is
+ * alive. On failure, reports the problem and returns false. */
 bool output_flush(output *out)
 {
     if (out->text.size == 0)

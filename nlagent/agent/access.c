@@ -145,8 +145,8 @@ void access_free(access_list *a)
     free(a);
 }
 
-/* Returns whether two tokens are equal. The time does not depend on the number of equal bytes, so that a client cannot
- * guess a token one byte at a time. */
+/* Returns whether two tokens are equal. The running time does not depend on the number of equal bytes, so that a client
+ * cannot guess a token one byte at a time. */
 static bool same_token(const char *a, const char *b)
 {
     size_t size = strlen(a);

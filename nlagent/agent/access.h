@@ -1,7 +1,7 @@
 /*
- * The rights of clients. A client is identified by a token ("Authorization: Bearer TOKEN" header), by the common name
- * of its certificate, or by its network. A client has all rights of all matching lines in the access file. Without an
- * access file, clients on this host have all rights, and other clients that may connect have the `read` right.
+ * The rights of clients. A token ("Authorization: Bearer TOKEN" header), the common name of a certificate, or a network
+ * identifies a client. A client has the rights of all matching lines in the access file. Without an access file,
+ * clients on this host have all rights, and other clients that may connect have the `read` right.
  *
  *   token SECRET NAME RIGHT...            NAME appears in the log
  *   certificate GLOB RIGHT...             GLOB matches the common name
@@ -34,8 +34,8 @@ typedef struct access access_list;
 access_list *access_read(const char *path);
 void access_free(access_list *a); /* a may be NULL */
 
-/* Returns the rights of a client (a set of RIGHT_ constants), and writes the client's name. `token` and `certificate`
- * may be NULL. */
+/* Returns the rights of a client (a set of RIGHT_ constants), and writes the client's name to `name`. `token` and
+ * `certificate` may be NULL. */
 unsigned access_rights(const access_list *a, const struct sockaddr *peer, const char *token, const char *certificate,
                        char name[ACCESS_NAME_SIZE]);
 

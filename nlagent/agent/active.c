@@ -179,7 +179,8 @@ bool active_find(const agent *a, const char *text, active **found)
     return good;
 }
 
-/* Returns whether another sensor may start. Sets the error if the maximum number is running. */
+/* Returns whether another sensor may start. If the maximum number of sensors is running, returns false and sets the
+ * error. */
 static bool active_may_start(const agent *a)
 {
     size_t running = 0;

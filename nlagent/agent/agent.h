@@ -24,7 +24,7 @@ typedef struct active active;
 typedef struct subscription subscription;
 
 typedef struct agent_limits {
-    size_t sensors;       /* maximum number of sensors that run at the same time */
+    size_t sensors;       /* maximum number of running sensors */
     size_t subscriptions; /* maximum number of subscriptions of all clients */
     size_t per_consumer;  /* maximum number of subscriptions of one client */
     size_t queue;         /* maximum number of unread records of one subscription */
@@ -53,7 +53,7 @@ struct agent {
     char host[256];
     struct event *clock;
     unsigned clock_checks; /* number of calls of check_clock, one per second */
-    bool clock_warned;     /* nlagentd has logged that this host's clock is not synchronized */
+    bool clock_warned;     /* nlagentd has logged that this host's clock is unsynchronized */
     struct access *access;
     struct directory *directory; /* NULL: this agent is not a directory */
     struct collections *collections;
@@ -71,37 +71,30 @@ struct active {
     sensor_process *process; /* NULL: the sensor is stopped */
     subscription *members;
     double interval_s; /* the shortest interval that a client requested */
-    bool held;         /* the Start operation started the sensor; it runs even if it has no subscriptions */
+    bool held;         /* the Start operation started the sensor, which therefore runs even without subscriptions */
     double held_interval_s;
     uint64_t measurement;          /* number of the latest measurement */
-    int64_t measured_ns, heard_ns; /* times of the latest measurement's start and of the arrival of its latest record,
-                                      on the monotonic clock */
+    int64_t measured_ns, heard_ns; /* monotonic times: start of the latest measurement, and its latest record */
     struct shared_record **latest; /* the records of the latest measurement, at most 1,024 */
     size_t latest_count;
-    char failure[256];    /* reason for the sensor's latest failure; "" if it has not failed */
+    char failure[256];    /* reason for the sensor's latest failure; "": no failure */
     summaries *summaries; /* NULL until active_summarize */
     int64_t stopped_ns;
 };
 
-/*
- * Returns the sensor with a specification, and adds it if necessary. Does not start the sensor; active_adjust starts
- * it. Returns NULL and sets the error on failure.
- */
+/* Returns the sensor with a specification, and adds the sensor if necessary. Does not start the sensor, as
+ * active_adjust does. Returns NULL and sets the error on failure. */
 active *active_get(agent *a, const char *spec);
 
-/*
- * Sets *found to the sensor, or NULL if it has not run. Returns false and sets the error if no definition accepts the
- * specification.
- */
+/* Sets *found to the sensor, or to NULL if the sensor has not run. Returns false and sets the error if no definition
+ * accepts the specification. */
 bool active_find(const agent *a, const char *spec, active **found);
 
 /* Starts or stops the sensor, or changes its interval, as its subscriptions and the Start operation require. */
 void active_adjust(active *s);
 
-/*
- * Begins to compute summaries of the sensor. Summaries need the fields of each record, and decoding takes time. Before
- * this call, nlagentd only passes the sensor's records on.
- */
+/* Begins to compute summaries of the sensor. Only then, nlagentd decodes each record of the sensor, which takes
+ * time. */
 void active_summarize(active *s);
 
 /* Closes the summary windows that have ended. Frees sensors that stopped a day ago, and stopped sensors beyond the
@@ -119,7 +112,8 @@ enum { SUBSCRIPTION_ID_SIZE = 33 };
 typedef struct subscription_options {
     condition_options condition;
     unsigned summary_minutes; /* send summaries of this many minutes instead of records; 0: send records */
-    double lease_s;    /* the subscription ends when no client has read from it for this many seconds (1 to 86,400) */
+    double lease_s;    /* the subscription ends when no client has read its records for this number of seconds (1 to
+                          86,400) */
     const char *owner; /* the client's name */
 } subscription_options;
 
@@ -137,7 +131,7 @@ struct subscription {
     size_t first, count, capacity;
     uint64_t missed; /* records dropped since the last Nlagentd.Missed event */
     int64_t missed_from_ns, missed_to_ns;
-    bool is_scheduled; /* the loop will call on_records */
+    bool is_scheduled; /* libevent's loop will call on_records */
     bool over; /* the subscription's expression exceeded the budget; the subscription ends when its queue is empty */
     struct event *schedule;
     void (*on_records)(void *user); /* called when the queue has records; NULL: no client is waiting */
@@ -153,9 +147,9 @@ subscription *subscription_find(agent *a, const char *id);
 void subscription_renew(subscription *s);
 
 /*
- * Removes the next record from the queue and returns it, or returns NULL if the queue is empty. If records were dropped
- * before the next record, first returns an Nlagentd.Missed record that contains their number. The caller releases the
- * record with shared_record_release.
+ * Removes and returns the next record of the queue, or returns NULL if the queue is empty. If the queue has dropped
+ * records before the next record, first returns an Nlagentd.Missed record with the number of dropped records. The
+ * caller releases the record with shared_record_release.
  */
 shared_record *subscription_take(subscription *s);
 
@@ -164,11 +158,11 @@ void subscription_put(subscription *s, shared_record *record);
 void subscription_put_summary(subscription *s, const nl_record *record, unsigned minutes);
 void subscription_put_event(subscription *s, const nl_record *record, bool is_failure);
 
-/* Ends the subscriptions whose lease has expired. Also ends the subscriptions whose expression exceeded the budget,
- * once their queue is empty. Call this function every second. */
+/* Ends the subscriptions whose lease has expired. Also ends the subscriptions whose expression has exceeded the budget,
+ * as soon as their queue is empty. Call this function every second. */
 void subscriptions_sweep(agent *a);
 
-/* Returns a new record of nlagentd itself, with the current time. The caller frees it. */
+/* Returns a new record of nlagentd itself, with the current time. The caller frees the record. */
 nl_record *agent_record(const agent *a, nl_level level, const char *event);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Manages collections, which the Collect operation starts. A collection gets records from other agents' sensors and
- * sends them to a collector. Each collection is a process, "nlagent collect". nlagentd restarts a collection that
- * fails, as it restarts a sensor. Not thread-safe.
+ * sends them to a collector. Each collection is a process, "nlagent collect". nlagentd restarts a collection that fails
+ * in the same way as a sensor. Not thread-safe.
  */
 #ifndef NLAGENT_COLLECTIONS_H
 #define NLAGENT_COLLECTIONS_H
@@ -10,7 +10,7 @@
 
 typedef struct collections collections;
 
-/* The lists are NULL-terminated. */
+/* The arguments of the Collect operation. The lists are NULL-terminated. */
 typedef struct collection_options {
     const char *hosts; /* expression that selects hosts in the directory; NULL: do not search */
     const char **agents;
@@ -25,7 +25,7 @@ typedef struct collection_options {
 collections *collections_new(agent *a, const char *directory);
 void collections_free(collections *c);
 
-/* Returns the path of nlagent, which runs collections. The caller frees it. */
+/* Returns the path of nlagent, which runs collections. The caller frees the path. */
 char *collections_client_path(void);
 
 /* Starts a collection. Returns its name, which is valid until the collection ends, or NULL on failure. */

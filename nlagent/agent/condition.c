@@ -18,13 +18,11 @@ enum {
     VALUE_SIZE = 64,
     BUDGET_RATE = 200000000, /* steps per second for all expressions, which is about 20 % of one processor */
     BUDGET_MAX = 20000000,   /* maximum number of steps without a pause, which is about 20 ms */
-    CHEAP_STEPS = 1000, /* nlagentd performs an evaluation of at most this many steps even if the budget is used up */
+    CHEAP_STEPS = 1000,      /* nlagentd performs an evaluation of at most this number of steps even without a budget */
 };
 
-/*
- * The last value of an object. If the names of two objects hash to the same slot, each object replaces the other, and
- * nlagentd sends their values more often than necessary.
- */
+/* The last value of an object. If the names of two objects hash to the same slot, each object replaces the other
+ * object, and nlagentd sends their values more often than necessary. */
 typedef struct slot {
     char key[CONDITION_KEY_SIZE];
     char text[VALUE_SIZE]; /* the last value sent, as text */
@@ -39,7 +37,7 @@ struct condition {
     bool on_change;
     double above, below, percent;
     uint64_t measurement; /* number of the latest measurement */
-    bool is_selected;     /* the interval selects the latest measurement */
+    bool is_selected;     /* the condition's interval selects the latest measurement */
     int64_t next_ns;      /* time at which the interval selects the next measurement */
     slot *slots;
 };
@@ -129,8 +127,9 @@ static bool differs(const condition *c, const slot *s, double value)
 }
 
 /*
- * Returns whether a value crosses a threshold. A value above c->above becomes high and stays high until it falls below
- * c->below. The first value of an object crosses a threshold only if it is high.
+ * Returns whether a value crosses a threshold. The state of an object becomes high when its value rises above c->above,
+ * and low when its value falls below c->below. The first value of an object crosses a threshold only if it is above
+ * c->above.
  */
 static bool crosses(const condition *c, slot *s, bool is_new, double value)
 {
@@ -188,9 +187,8 @@ bool condition_selects(condition *c, uint64_t measurement, int64_t start_ns)
 {
     if (measurement == c->measurement)
         return c->is_selected;
-    /*
-     * Select a measurement that is up to a tenth of the interval early, because measurements are not perfectly regular.
-     */
+    /* select a measurement that is up to a tenth of the interval early, because measurements are not perfectly
+     * regular */
     int64_t interval_ns = (int64_t)(c->interval_s * 1e9);
     c->measurement = measurement;
     c->is_selected = start_ns >= c->next_ns - interval_ns / 10;

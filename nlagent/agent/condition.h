@@ -2,10 +2,10 @@
  * Selects the records that a subscription gets: by an interval, by an expression, or by a field. The field must change,
  * cross a threshold (with hysteresis) or change by a percentage. A record must meet all conditions of the subscription.
  *
- * A measurement is the group of records that a sensor logs at the same time. An interval selects whole measurements
- * without reading their records. Conditions on a field apply separately to each object, such as a disk or a connection.
- * The event and the fields whose names end in .NAME, .ID, .HOST, .URL, .LOCAL, .PEER, .MOUNT or .RESOURCE identify the
- * object.
+ * A measurement is the group of records that a sensor logs at the same time. The module selects measurements by the
+ * interval without reading their records. Conditions on a field apply separately to each object, such as a disk or a
+ * connection. The event and the fields whose names end in .NAME, .ID, .HOST, .URL, .LOCAL, .PEER, .MOUNT or .RESOURCE
+ * identify the object.
  *
  * A condition owns the last value of each object. Not thread-safe.
  */

@@ -30,9 +30,9 @@ static definition *definition_add(definitions *all, const char *name, const char
 }
 
 /*
- * Returns the path of a program, which the caller frees. Returns the configured path, if it is not NULL. Otherwise,
- * returns the path `beside` relative to this program's directory if this program runs in a build tree, or else the
- * installed path.
+ * Returns the path of a program, which the caller frees. Returns `configured` if it is not NULL. Otherwise, if this
+ * program runs in a build tree, returns the path `beside` relative to this program's directory. In all other cases,
+ * returns the path `installed`.
  */
 static char *find_program(const char *configured, const char *beside, const char *installed)
 {
@@ -186,7 +186,7 @@ bool definition_check(const definition *d, const sensor_spec *spec)
     const char *rules = d->kernel ? spec_argument(spec, "rules") : NULL;
     if (unknown != NULL)
         return nl_error_false(NL_ERROR_INVALID, "sensor %s has no argument named \"%s\"", d->name, unknown);
-    /* Reject paths, because a client must not make nlkernel read a file. */
+    /* reject paths, because a client must not make nlkernel read a file */
     if (rules != NULL && (strchr(rules, '/') != NULL || *rules == '\0'))
         return nl_error_false(NL_ERROR_INVALID, "rules= must be the name of rules that nlkernel has, not a path");
     if (d->kernel && rules == NULL && spec_argument(spec, "event") == NULL)

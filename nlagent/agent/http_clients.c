@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum {
-    REQUEST_S = 20, /* time limit in seconds for a whole request, and for the TLS handshake before it */
+    REQUEST_S = 20, /* time limit in seconds for the TLS handshake and a whole request */
     REJECTED_S = 2, /* time in seconds for a rejected client to read the reply */
     METHOD_SIZE = 8,
 };
@@ -36,8 +36,7 @@ typedef struct http_client {
     http_clients_allows allows;
     const void *user;
     int64_t waiting_ns;  /* time at which the current request began; 0: no request */
-    int64_t rejected_ns; /* time at which the module rejected the client; the module then drops its bytes; 0: not
-                            rejected */
+    int64_t rejected_ns; /* time of the client's rejection; the module then drops its bytes; 0: not rejected */
     bool busy;           /* the agent is answering a request */
     char method[METHOD_SIZE];
     size_t method_size;
@@ -46,9 +45,9 @@ typedef struct http_client {
 struct http_clients {
     agent *agent;
     client_table *table;
-    http_client *clients, **end; /* in the order in which they connected; unchecked clients are last */
+    http_client *clients, **end; /* in the order of their connections; unchecked clients are last */
     http_client *unchecked;      /* the first unchecked client */
-    struct event *check;         /* makes the loop call on_check */
+    struct event *check;         /* makes libevent's loop call on_check */
     uint64_t rejected;           /* number of clients rejected since the last report */
     uint64_t displaced;          /* number of clients displaced since the last report */
     char reason[120];            /* reason for rejecting the latest rejected client */
@@ -80,7 +79,7 @@ static void client_free(http_client *c)
     free(c);
 }
 
-/* Removes a client from the table and shuts down its socket. libevent then releases the connection. */
+/* Removes a client from the table and shuts down its socket. This makes libevent release the connection. */
 static void client_shut_down(http_client *c)
 {
     client_table_remove(c->all->table, &c->entry);
@@ -110,7 +109,7 @@ static bool http_clients_check_network(const http_client *c, const struct sockad
     return c->allows(c->user, peer, established) || nl_error_false(NL_ERROR_PERMISSION, "not from an allowed network");
 }
 
-/* Returns whether the client may connect; sets the error if it may not. */
+/* Returns whether the client may connect. If not, sets the error. */
 static bool admit(http_client *c, const struct sockaddr *peer)
 {
     client_entry *silent;
@@ -158,7 +157,7 @@ static void check_client(http_client *c)
     struct sockaddr_storage peer;
     http_clients *all = c->all;
     if (is_released(c) || !find_peer(c, &peer))
-        return; /* the next sweep frees it */
+        return; /* the next sweep frees the client */
     if (!admit(c, (struct sockaddr *)&peer)) {
         reject_client(c, (struct sockaddr *)&peer);
         return;
@@ -266,7 +265,7 @@ static void on_check(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     http_clients *all = user;
-    /* The check may free other clients. */
+    /* begin again with the first unchecked client, because a check may free other clients */
     for (http_client *c; (c = all->unchecked) != NULL;) {
         all->unchecked = c->next;
         check_client(c);
@@ -323,7 +322,7 @@ void http_clients_sweep(http_clients *all)
 void http_clients_limits_changed(http_clients *all)
 {
     const agent_limits *limits = &all->agent->limits;
-    /* A sensor needs three descriptors. */
+    /* three descriptors for each sensor */
     unsigned own = (unsigned)(limits->sensors < 1000 ? limits->sensors : 1000) * 3 + 64;
     int end = client_table_reserve_files(limits->connections, own);
     size_t files = end > all->first_descriptor ? (size_t)(end - all->first_descriptor) : 1;

@@ -1,6 +1,6 @@
 /*
- * Manages the HTTP connections of an agent. The module enforces which clients may connect, the maximum number of
- * connections, and the time limit for each request.
+ * Manages the HTTP connections of an agent. The module rejects clients that may not connect, and enforces the maximum
+ * number of connections and the time limit for each request.
  *
  * libevent's HTTP server itself accepts connections. http_server.c passes the bufferevent of each connection to this
  * module, which checks the connection before libevent reads a byte. To close a connection, the module shuts down its
@@ -28,7 +28,7 @@ typedef bool (*http_clients_allows)(const void *user, const struct sockaddr *pee
 
 http_clients *http_clients_new(agent *a);
 
-/* Call this function after the HTTP servers were freed. `all` may be NULL. */
+/* Call this function after freeing the HTTP servers. `all` may be NULL. */
 void http_clients_free(http_clients *all);
 
 /* Applies the agent's limits. */
@@ -37,11 +37,11 @@ void http_clients_limits_changed(http_clients *all);
 /* Closes the connections that the new networks no longer allow. */
 void http_clients_networks_changed(http_clients *all);
 
-/* Begins to watch a connection, and checks it as soon as it has a socket. */
+/* Begins to watch a connection, and checks the connection as soon as it has a socket. */
 void http_clients_watch(http_clients *all, struct bufferevent *bytes, http_clients_allows allows, const void *user);
 
-/* Call this function when a request has arrived completely. The request's connection then has no time limit until the
- * reply is sent. */
+/* Suspends the time limit of a request's connection until the reply is sent. Call this function when the request has
+ * arrived completely. */
 void http_clients_request(http_clients *all, struct evhttp_request *request);
 
 /* Closes connections that have exceeded the time limit, and frees released connections. Call this function every

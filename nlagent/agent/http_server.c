@@ -89,9 +89,8 @@ static bool find_certificate(struct bufferevent *bytes, char name[ACCESS_NAME_SI
 }
 
 /*
- * Returns whether a client may connect. The client must be on this host or in an allowed network. If no networks are
- * configured, a client with a certificate may also connect. A token only gives rights; it does not allow a client to
- * connect.
+ * Returns whether a client may connect. The client must be on this host or in an allowed network. Without configured
+ * networks, a client with a certificate may also connect. A token gives rights, but does not allow a client to connect.
  */
 static bool is_allowed(const http_server *s, const struct sockaddr *peer, bool authenticated)
 {
@@ -100,7 +99,7 @@ static bool is_allowed(const http_server *s, const struct sockaddr *peer, bool a
     return network_list_contains(s->allow, peer);
 }
 
-/* Returns the rights of the client, and writes the client's name. */
+/* Returns the rights of the client, and writes the client's name to `name`. */
 static unsigned find_rights(const http_server *s, struct evhttp_request *request, char name[ACCESS_NAME_SIZE])
 {
     char certificate[ACCESS_NAME_SIZE];
@@ -172,8 +171,8 @@ void exchange_answer(exchange *x, const nl_buffer *message, bool fault)
     free(x);
 }
 
-/* Returns whether the server should execute the request. If the Host or Origin header is invalid or names another
- * server, rejects the request and returns false. */
+/* Checks the Host and Origin headers. If a header is invalid or names another server, rejects the request and returns
+ * false. */
 static bool begin_request(const http_server *s, struct evhttp_request *request)
 {
     struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
@@ -223,7 +222,7 @@ static void on_soap(struct evhttp_request *request, void *user)
     s->agent->counts.requests++;
     const char *type = find_header(request, "Content-Type");
     unsigned rights = find_rights(s, request, consumer);
-    /* A web page cannot make a browser send this Content-Type to another server without that server's permission. */
+    /* require a Content-Type that a browser does not send to another server without the server's permission */
     if (type == NULL || strncasecmp(type, "text/xml", 8) != 0) {
         nl_error_set(NL_ERROR_INVALID, "invalid Content-Type; SOAP 1.1 uses text/xml");
         send_fault(request);
@@ -271,7 +270,7 @@ static void on_delivery_closed(struct evhttp_connection *connection, void *user)
     delivery_free(t, connection);
 }
 
-/* Ends the response after the bytes that were sent. The connection stays open. */
+/* Ends the response after the bytes in the buffer. The connection stays open. */
 static void delivery_end(delivery *t)
 {
     struct evhttp_request *request = t->request;
@@ -350,10 +349,8 @@ static void on_beat(evutil_socket_t fd, short what, void *user)
         delivery_send(t, &line);
 }
 
-/*
- * Called when the kernel has accepted bytes. Schedules the sending of queued records, because the delivery may have
- * space again.
- */
+/* Schedules the sending of queued records, because the kernel has accepted bytes, so that the delivery may have space
+ * again. */
 static void on_written(struct evbuffer *buffer, const struct evbuffer_cb_info *info, void *user)
 {
     delivery *t = user;
@@ -386,7 +383,7 @@ static void delivery_begin(struct evhttp_request *request, subscription *found, 
     evhttp_connection_set_timeout(connection, DELIVERY_TIMEOUT_S);
     evhttp_connection_set_closecb(connection, on_delivery_closed, t);
     evhttp_send_reply_start(request, HTTP_OK, "OK");
-    /* libevent continues to read, to detect the end of the connection; the server discards the bytes. */
+    /* libevent continues to read, to detect the end of the connection, and the server discards the bytes */
     bufferevent_setwatermark(bytes, EV_READ, 0, DELIVERY_INPUT_MAX);
     evbuffer_add_cb(bufferevent_get_output(bytes), on_written, t);
     delivery_pump(t);
@@ -427,10 +424,8 @@ static struct bufferevent *new_tls_connection(struct event_base *base, const htt
     return bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 }
 
-/*
- * Returns whether a client may connect or stay connected. Allows a new client without a certificate, because the TLS
- * handshake comes later and requires the certificate.
- */
+/* Returns whether a client may connect or stay connected. Allows a new client whose certificate is still unknown,
+ * because the TLS handshake comes later and requires the certificate. */
 static bool may_connect(const void *user, const struct sockaddr *peer, struct bufferevent *established)
 {
     const http_server *s = user;
@@ -450,13 +445,11 @@ static struct bufferevent *on_connection(struct event_base *base, void *user)
     return bytes;
 }
 
-/*
- * A list of all servers. libevent itself uses the user pointer of a listener, so that pointer cannot refer to the
- * server.
- */
+/* The list of all servers, because libevent itself uses the user pointer of a listener, which therefore cannot refer to
+ * the server. */
 static http_server *all_servers;
 
-/* Pauses the listener if no descriptors are free. Clients then wait in the kernel, and the loop does not spin. */
+/* If no descriptors are free, pauses the listener, so that clients wait in the kernel, and the loop does not spin. */
 static void on_accept_error(struct evconnlistener *accepting, void *user)
 {
     (void)user;

@@ -1,5 +1,5 @@
 /*
- * The HTTP server, with or without TLS, which runs in libevent's loop. It serves these paths:
+ * The HTTP server, with or without TLS, which runs in libevent's loop. The server has these paths:
  * - /soap: SOAP
  * - /stream?subscription=ID&format=ulm|bp|logfmt|nlb|xml: deliveries
  * - /nlagent.wsdl and /soap?wsdl: the WSDL
@@ -16,10 +16,8 @@ enum { HTTP_BODY_MAX = 256 << 10 };
 
 typedef struct http_server http_server;
 
-/*
- * Starts a server on the listener's socket, takes ownership of the socket, and returns the server. The other arguments
- * must remain valid until http_server_free.
- */
+/* Starts and returns a server on the listener's socket, and takes ownership of the socket. The other arguments must
+ * remain valid until http_server_free. */
 http_server *http_server_new(agent *a, const listener *l, const char *wsdl, const char *schema,
                              const network_list *allow);
 void http_server_free(http_server *s);

@@ -37,7 +37,7 @@ typedef struct serving {
     int argc;
     char **argv;
     agent_settings *settings;         /* the current settings */
-    const agent_settings *registered; /* the settings that the registrar uses; freed after the registrar */
+    const agent_settings *registered; /* the settings that the registrar uses, and which it must not outlive */
     listener *listeners;
     http_server *servers[SERVERS_MAX];
     size_t count;
@@ -58,10 +58,8 @@ static const options_usage usage = {
     .notes = "On SIGHUP, nlagentd reads the configuration, the access file and the certificates again, and applies "
              "them if they are valid. On SIGTERM, nlagentd stops all sensors and exits."};
 
-/*
- * Returns the settings from the command line and the configuration file, or NULL on failure, after it has reported the
- * problem.
- */
+/* Returns the settings from the command line and the configuration file. On failure, reports the problem and returns
+ * NULL. */
 static agent_settings *read_settings(const serving *s, config_report report, void *report_user)
 {
     agent_settings *settings = agent_settings_new();
@@ -87,7 +85,7 @@ static void on_stop(evutil_socket_t signal, short what, void *user)
     event_base_loopbreak(user);
 }
 
-/* Checks once a minute whether this host's clock is synchronized, and logs a change. */
+/* Once a minute, checks whether this host's clock is synchronized, and logs a change. */
 static void check_clock(agent *a)
 {
     bool synchronized;
@@ -133,7 +131,7 @@ static const listening *find_listening(const serving *s, const agent_settings *n
     return &now->listen[before - s->settings->listen];
 }
 
-/* Returns whether a reload may apply the settings; sets the error if not. */
+/* Returns whether a reload may apply the settings. If not, sets the error. */
 static bool may_change(const serving *s, const agent_settings *now)
 {
     const char *fixed = agent_settings_fixed_difference(s->settings, now);
@@ -148,10 +146,8 @@ static bool may_change(const serving *s, const agent_settings *now)
     return now->access == NULL || confine_keep_file(now->access, CONFINE_READ);
 }
 
-/*
- * Applies the settings and takes ownership of them. On failure, changes nothing, does not take ownership, sets the
- * error and returns false.
- */
+/* Applies the settings, and takes ownership of them. On failure, changes nothing, leaves the ownership with the caller,
+ * sets the error and returns false. */
 static bool apply_settings(serving *s, agent_settings *now)
 {
     agent *a = &s->agent;
@@ -235,10 +231,8 @@ static char *read_installed(const char *name)
     return text;
 }
 
-/*
- * Returns a listener's URL. If the listener listens on all addresses and host is not NULL, the URL contains that host.
- * Returns NULL for a Unix socket. The caller frees the URL.
- */
+/* Returns a listener's URL. If the listener listens on all addresses and `host` is not NULL, the URL contains `host`.
+ * Returns NULL for a Unix socket. The caller frees the URL. */
 static char *listener_url(const listener *l, const char *host)
 {
     const char *rest = strstr(l->name, "://"), *scheme = l->asked->tls != NULL ? "https" : "http";
@@ -279,8 +273,8 @@ static bool open_listeners(serving *s)
     return true;
 }
 
-/* Returns the URL that other hosts should use for this agent: the configured URL or, without it, the URL of the first
- * listener that is not a Unix socket. Returns NULL if there is neither. The caller frees the URL. */
+/* Returns the URL that other hosts should use for this agent: the configured URL or, without a configured URL, the URL
+ * of the first listener that is not a Unix socket. Returns NULL if there is no such URL. The caller frees the URL. */
 static char *find_own_url(const serving *s)
 {
     char *url = s->settings->url != NULL ? program_copy(s->settings->url) : NULL;
@@ -360,7 +354,7 @@ static void open_log(serving *s)
 }
 
 /* Confines the process and opens the log. Call this function before starting any thread, because threads inherit the
- * confinement. The function opens the log last, because the log starts a thread. */
+ * confinement. The function opens the log after the confinement, because the log starts a thread. */
 static void confine_and_open_log(serving *s)
 {
     agent_settings_keep(s->settings);
@@ -411,7 +405,7 @@ static int serve(serving *s)
     active_free_all(a);
     process_reap_all();
     nl_close(a->log);
-    if (!ended) /* the registrar's thread still uses the objects that are freed below */
+    if (!ended) /* exit here, because the registrar's thread still uses the objects that are freed below */
         _exit(program_finish(PROGRAM_DONE));
     for (size_t i = 0; i < EVENT_COUNT; i++)
         event_free(events[i]);

@@ -22,9 +22,8 @@ enum {
     READ_SIZE = 64 << 10,
     LINE_MAX_SIZE = 64 << 10,
     CHECK_INTERVAL_S = 1,
-    HANG_MIN_S = 10, /* seconds without output after which nlagentd considers a sensor hung; or three intervals, if they
-                        are longer */
-    STABLE_S = 60,   /* run time after which the delay of the next restart is 1 s again */
+    HANG_MIN_S = 10, /* a sensor hangs if it writes nothing for this number of seconds, and for three intervals */
+    STABLE_S = 60,   /* run time in seconds after which the delay of the next restart is 1 s again */
     RETRY_MAX_S = 60,
     KILL_DELAY_MS = 2000,
     ENDING_MAX = 1024,
@@ -43,8 +42,8 @@ struct sensor_process {
     nl_buffer partial;   /* the start of a line whose end has not arrived yet */
     bool skips;          /* discard the rest of a line, because the line is too long */
     bool has_output;     /* the process has written at least one byte */
-    bool has_blocks;     /* the output does not begin with ULM lines, so the decoder reads all of it */
-    nl_decoder *decoder; /* NULL until it is needed */
+    bool has_blocks;     /* the output does not begin with ULM lines, so the decoder reads the whole output */
+    nl_decoder *decoder; /* NULL before its first use */
     int64_t started_ns, heard_ns;
     int64_t kill_ns; /* time at which to kill the process because it has closed its output; 0: never */
     unsigned retry_s, restarts;
@@ -60,10 +59,8 @@ static struct ending_process {
 } ending[ENDING_MAX];
 static size_t ending_count;
 
-/*
- * Reaps processes that have ended, and kills processes that take too long to end. If kill_now is true, kills all of
- * them. Does not wait, because a process that hangs in the kernel does not end when killed.
- */
+/* Reaps processes that have ended, and kills processes that take too long to end or, if kill_now is true, all
+ * processes. Does not wait, because SIGKILL does not end a process that hangs in the kernel. */
 static void reap_ending(bool kill_now)
 {
     for (size_t i = 0; i < ending_count;) {
@@ -101,7 +98,7 @@ void process_reap_all(void)
 
 /* ---- output ---- */
 
-/* Decodes output that cannot be passed on unchanged, and passes its records on as ULM lines. */
+/* Decodes output that the module cannot pass on unchanged, and passes its records on as ULM lines. */
 static void process_decode(sensor_process *p, const char *data, size_t size)
 {
     const nl_record *record;
@@ -118,10 +115,8 @@ static void process_decode(sensor_process *p, const char *data, size_t size)
     nl_buffer_free(&line);
 }
 
-/*
- * Returns whether a line can be passed on without decoding it. Such a line is one ULM record, as NetLogger's sensors
- * print it. A second DATE belongs to another record whose newline is missing, or to a value.
- */
+/* Returns whether the module can pass on a line without decoding it, because the line is one ULM record. Returns false
+ * for a line with a second DATE, which belongs to a record without a newline before it, or to a value. */
 static bool is_plain_record(const char *line, size_t size)
 {
     static const char second[] = " DATE=";
@@ -129,7 +124,7 @@ static bool is_plain_record(const char *line, size_t size)
            memmem(line, size, second, sizeof second - 1) == NULL;
 }
 
-/* Passes on a line, whose newline is line[size]. An empty line only shows that the sensor is alive. */
+/* Passes on a line, whose newline is line[size]. Passes on no empty line, which only shows that the sensor is alive. */
 static void process_pass_line(sensor_process *p, const char *line, size_t size)
 {
     if (size > 0 && is_plain_record(line, size))
@@ -172,7 +167,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         return;
     p->heard_ns = nl_monotonic_ns();
     if (got <= 0) {
-        event_del(p->readable); /* stop reading; on_check determines how the process has ended, or kills it */
+        event_del(p->readable); /* stop reading; on_check determines how the process has ended, or kills the process */
         p->kill_ns = p->heard_ns + KILL_DELAY_MS * INT64_C(1000000);
         starter_signal(p->pid, SIGTERM);
         return;
@@ -255,10 +250,8 @@ static struct event *process_watch(sensor_process *p, int fd, event_callback_fn 
     return event;
 }
 
-/*
- * Handles the exit of a process. Reports the reason `how`, followed by the last line of the process's standard error.
- * If `how` is NULL, reports only that line.
- */
+/* Handles the exit of a process. Reports the reason `how`, unless it is NULL, and the last line of the process's
+ * standard error. */
 static void process_ended(sensor_process *p, const char *how)
 {
     char reason[480];
@@ -290,7 +283,7 @@ static void process_start(sensor_process *p)
     p->was_started = true;
 }
 
-/* Returns whether the process has exited. If so, first handles the exit. */
+/* If the process has exited, handles the exit and returns true. */
 static bool process_check_end(sensor_process *p)
 {
     int status;

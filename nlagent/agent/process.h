@@ -1,15 +1,15 @@
 /*
  * Runs a sensor's process. The starter (starter.h) starts the process. This module reads records from the process's
- * standard output, watches the process, and restarts it when it ends.
+ * standard output, watches the process, and restarts the process when it ends.
  *
- * The module passes records on as ULM lines. If a line begins like a ULM record, and contains neither control
- * characters nor a second DATE field, the module passes it on without decoding it. The module decodes all other input
- * (another format, blocks, two records in a line) and encodes it as ULM.
+ * The module passes records on as ULM lines. The module passes on a line without decoding if the line begins like a ULM
+ * record, and contains neither control characters nor a second DATE field. The module decodes all other input (another
+ * format, blocks, two records in a line), and encodes its records as ULM.
  *
- * Each process is the leader of its own process group, which ends with the process. If the sensor writes at each
- * measurement (definition.beats), nlagentd kills the process when it hangs. nlagentd also kills a process that has
- * closed its output but does not exit. nlagentd restarts a process 1 s after its exit. The delay doubles with each
- * further exit, up to 60 s, and returns to 1 s after the process has run for a minute.
+ * Each process is the leader of its own process group, which ends with the process. nlagentd kills a process that
+ * hangs, if the sensor writes at each measurement (definition.beats). nlagentd also kills a process that has closed its
+ * output but does not exit. nlagentd restarts a process 1 s after its exit. The delay doubles with each further exit,
+ * up to 60 s, and returns to 1 s after the process has run for a minute.
  */
 #ifndef NLAGENT_PROCESS_H
 #define NLAGENT_PROCESS_H
@@ -29,15 +29,15 @@ typedef struct process_watcher {
     void *user;
 } process_watcher;
 
-/* Starts a process, and returns its state. Copies the watcher. The objects to which the other arguments point must
- * remain valid until process_free. */
+/* Starts a process, and returns its state. Copies `watcher`. The objects to which the other arguments point must remain
+ * valid until process_free. */
 sensor_process *process_new(struct event_base *base, const definition *d, const sensor_spec *spec, double interval_s,
                             const process_watcher *watcher);
 
 /* Requests the process to exit, and frees `p`. If the process does not exit, process_reap kills it. */
 void process_free(sensor_process *p);
 
-/* Changes the interval between measurements, if the sensor accepts commands. */
+/* If the sensor accepts commands, changes the interval between measurements. */
 void process_set_interval(sensor_process *p, double interval_s);
 
 /* Returns the process ID, or 0 while the process is not running. */

@@ -17,12 +17,12 @@
 enum {
     RETRY_S = 1, /* seconds to wait after accept has failed */
     FAMILIES = 2,
-    PACKETS_PER_TURN = 64, /* after this number, nlagentd serves its other clients */
+    PACKETS_PER_TURN = 64, /* maximum number of packets before nlagentd serves its other clients */
     READ_PER_TURN = 1 << 20,
     BACKLOG = 8,
 };
 
-/* Maximum size and duration of a transfer. The path sensor usually ends a transfer earlier. */
+/* Maximum size and duration of a transfer. Usually, the path sensor ends a transfer earlier. */
 #define TRANSFER_BYTES_MAX UINT64_C(2000000000)
 #define TRANSFER_S_MAX 15
 
@@ -110,10 +110,8 @@ reflector *reflector_open(uint16_t port)
 
 /* ---- probes ---- */
 
-/*
- * Removes everything from a message's control data except the address to which the client sent the probe. The reply
- * then has this source address.
- */
+/* Keeps only the address to which the client sent the probe in a message's control data, so that the reply has this
+ * source address. */
 static void keep_own_address(struct msghdr *message)
 {
     _Alignas(struct cmsghdr) char kept[128];
@@ -127,7 +125,7 @@ static void keep_own_address(struct msghdr *message)
             struct in_pktinfo info;
             memcpy(&info, CMSG_DATA(c), sizeof info);
             info.ipi_spec_dst = info.ipi_addr;
-            info.ipi_ifindex = 0; /* the routing table selects the interface for the reply */
+            info.ipi_ifindex = 0; /* let the routing table select the interface for the reply */
             memcpy(CMSG_DATA(c), &info, sizeof info);
         }
         size = c->cmsg_len;
@@ -148,7 +146,7 @@ static int64_t clock_error_now(reflector *r)
     return r->clock_error_ns;
 }
 
-/* Reads a packet, and replies if it is a probe of an allowed client. Returns false if there is no packet. */
+/* Reads a packet, and replies if it is a probe of an allowed client. Returns false if there are no more packets. */
 static bool reflect_one(reflector *r, int fd)
 {
     unsigned char bytes[STAMP_SIZE], packet[STAMP_SIZE];
@@ -176,7 +174,7 @@ static bool reflect_one(reflector *r, int fd)
     part = (struct iovec){packet, sizeof packet};
     reply.replied_ns = nl_time_now_ns();
     stamp_write_reply(bytes, &reply, packet);
-    if (sendmsg(fd, &message, 0) < 0) /* a lost reply; the client counts it as a loss */
+    if (sendmsg(fd, &message, 0) < 0) /* the client counts the reply as lost */
         return true;
     return true;
 }
@@ -208,7 +206,7 @@ static void on_data(evutil_socket_t fd, short what, void *user)
     static char discarded[READ_PER_TURN];
     sink *k = user;
     const uint64_t left = TRANSFER_BYTES_MAX - k->bytes;
-    /* With MSG_TRUNC, the kernel discards the data without copying it. */
+    /* with MSG_TRUNC, the kernel discards the data without copying */
     ssize_t got = recv(fd, discarded, left < sizeof discarded ? (size_t)left : sizeof discarded, MSG_TRUNC);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
@@ -223,7 +221,7 @@ static void on_transfer_end(evutil_socket_t fd, short what, void *user)
     sink_free(user);
 }
 
-/* Accepts no transfers for a time, because no descriptor is free. Otherwise, the loop would spin. */
+/* Pauses the acceptance of transfers, because without free descriptors, the loop would spin. */
 static void pause_listeners(reflector *r)
 {
     for (int i = 0; i < FAMILIES; i++)

@@ -3,7 +3,7 @@
  * reflector listens on all addresses, but serves only the networks of --reflect. reflector_limits.h limits the rates. A
  * reply is never larger than the probe, and the reflector sends no data to a client that transfers data.
  *
- * A reflector runs in libevent's loop. Only the thread of this loop may use it.
+ * A reflector runs in libevent's loop. Only the thread of this loop may use a reflector.
  */
 #ifndef NLAGENT_REFLECTOR_H
 #define NLAGENT_REFLECTOR_H

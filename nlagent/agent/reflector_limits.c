@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-/* Copies an address and returns its port in network byte order. */
+/* Copies the address of `from` to `address`, and returns its port in network byte order. */
 static uint16_t limits_key(const struct sockaddr *from, unsigned char address[16])
 {
     memset(address, 0, 16);
@@ -31,8 +31,8 @@ static bool bucket_take(reflector_bucket *b, double rate, int64_t now_ns)
     return true;
 }
 
-/* Returns the session of an address. If it is new, replaces a session that has ended. Returns NULL if no session has
- * ended. */
+/* Returns the session of an address. A new session replaces a session that has ended. Returns NULL if there is no space
+ * for a new session. */
 static reflector_session *find_session(reflector_limits *l, const struct sockaddr *from, int64_t now_ns)
 {
     unsigned char address[16];

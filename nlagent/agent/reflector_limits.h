@@ -12,18 +12,18 @@
 
 enum {
     REFLECTOR_SESSIONS_MAX = 256,
-    REFLECTOR_SESSION_RATE = 200, /* probes per second in a session, and in a burst */
-    REFLECTOR_RATE = 5000,        /* probes per second in all sessions, and in a burst */
-    REFLECTOR_TRANSFERS_MAX = 16, /* transfers in REFLECTOR_TRANSFER_NS, at most one from an address */
+    REFLECTOR_SESSION_RATE = 200, /* maximum number of probes in a session per second, and in a burst */
+    REFLECTOR_RATE = 5000,        /* maximum number of probes in all sessions per second, and in a burst */
+    REFLECTOR_TRANSFERS_MAX = 16, /* transfers in REFLECTOR_TRANSFER_NS, of which at most one from an address */
 };
 
 /* A session ends after this time without a probe. */
 #define REFLECTOR_SESSION_NS (INT64_C(60) * 1000000000)
 
-/* The minimum time between the beginnings of two transfers from an address. The path sensor waits at least 30 s. */
+/* Minimum time between the starts of two transfers from an address. The path sensor waits at least 30 s. */
 #define REFLECTOR_TRANSFER_NS (INT64_C(20) * 1000000000)
 
-/* A number of packets that grows with time up to a maximum. */
+/* A token bucket: a number of permitted packets that grows with time up to a maximum. */
 typedef struct reflector_bucket {
     double packets;
     int64_t filled_ns;
@@ -51,10 +51,8 @@ typedef struct reflector_limits {
     reflector_bucket bucket;
 } reflector_limits;
 
-/*
- * Returns whether a probe from this address may have a reply, and sets the number of the reply. Times are on the
- * monotonic clock.
- */
+/* Returns whether the reflector may reply to a probe from this address, and sets *number to the number of the reply.
+ * Times are on the monotonic clock. */
 bool reflector_limits_probe(reflector_limits *l, const struct sockaddr *from, int64_t now_ns, uint32_t *number);
 
 /* Returns whether a transfer from this address may begin. */

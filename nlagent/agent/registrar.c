@@ -101,9 +101,9 @@ static void do_withdraw(registrar *r)
 }
 
 /*
- * Waits for a third of the time after which the registration expires, so that a single failed renewal does not end it.
- * If the registration expires in less than 6 s, waits for 1 s. Returns earlier if registrar_again is called. Returns
- * false if the thread must end.
+ * Waits for a third of the time after which the registration expires, so that a single failed renewal does not end the
+ * registration. If the registration expires in less than 6 s, waits for 1 s. A call of registrar_again ends the wait.
+ * Returns false if the thread must end.
  */
 static bool wait_for_renewal(registrar *r)
 {
@@ -117,7 +117,7 @@ static bool wait_for_renewal(registrar *r)
     return goes_on;
 }
 
-/* Logs the result of a registration. Logs nothing if the thread must end, because the log may be closed. */
+/* Logs the result of a registration. Logs nothing if the thread must end, because the log may already be closed. */
 static void registrar_report(registrar *r, bool good)
 {
     const registrar_options *o = &r->options;

@@ -26,7 +26,7 @@ typedef struct registrar_options {
  */
 registrar *registrar_start(const registrar_options *o, definitions *all, nl_log *log);
 
-/* Tells the thread to register the current sensors now. `r` may be NULL. */
+/* Makes the thread register the current sensors now. `r` may be NULL. */
 void registrar_again(registrar *r);
 
 /*

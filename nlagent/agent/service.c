@@ -17,9 +17,9 @@
 
 enum {
     FETCH_MAX = 1000,
-    FETCH_WAIT_MAX_S = 50, /* maximum time in seconds that Fetch waits; less than the HTTP timeout */
+    FETCH_WAIT_MAX_S = 50, /* maximum wait of Fetch in seconds; less than the HTTP timeout */
     QUERY_WAIT_S = 10,
-    MEASUREMENT_MS = 150, /* time in milliseconds in which the records of one measurement arrive */
+    MEASUREMENT_MS = 150, /* maximum time in milliseconds for the arrival of a measurement's records */
     LIST_MAX = 300,       /* maximum number of values of a repeated argument */
     REPLY_MAX = 32 << 20  /* maximum size of a reply in bytes */
 };
@@ -38,8 +38,8 @@ typedef struct call {
     const char *consumer;
     unsigned rights;
     reply reply;
-    bool deferred; /* the reply is sent later */
-    bool failed;   /* the call has failed; the reason is this thread's error */
+    bool deferred; /* the agent sends the reply later */
+    bool failed;   /* the call has failed; this thread's error is the reason */
 } call;
 
 /* ---- replies ---- */
@@ -66,7 +66,7 @@ static size_t reply_size(const reply *r)
     return r->out.size + r->lines.size;
 }
 
-/* Sends the reply and frees it. If `failed` is true, sends a fault with the current thread's error instead. */
+/* Sends and frees the reply. If `failed` is true, sends a fault with the current thread's error instead. */
 static void reply_send(reply *r, exchange *x, const char *operation, bool failed)
 {
     char name[SOAP_NAME_SIZE + 16];
@@ -407,7 +407,7 @@ static void do_fetch(call *c)
     }
 }
 
-/* Appends the latest measurement of a running sensor. Returns false if it contains no matching records. */
+/* Appends the latest measurement of a running sensor. Returns false if the measurement contains no matching records. */
 static bool put_latest(call *c, const active *s, const nl_filter *filter)
 {
     size_t count = 0;
@@ -418,7 +418,7 @@ static bool put_latest(call *c, const active *s, const nl_filter *filter)
             service_fail(c, NL_ERROR_LIMIT, "the expression costs too much");
             return false;
         }
-        if (!matches || (filter != NULL && fields == NULL)) /* a line that cannot be decoded matches nothing */
+        if (!matches || (filter != NULL && fields == NULL)) /* an invalid line does not match */
             continue;
         reply_put_shared(&c->reply, s->latest[i]);
         count++;
@@ -472,10 +472,8 @@ static void do_start(call *c)
     soap_put(&c->reply.out, "sensor", s->spec->text);
 }
 
-/*
- * Returns whether the client has the right and the `sensor` argument is valid; otherwise, marks the call as failed.
- * Sets *s to the sensor, or to NULL if the sensor has not run.
- */
+/* Returns whether the client has the right and the `sensor` argument is valid. If not, marks the call as failed. Sets
+ * *s to the sensor, or to NULL if the sensor has not run. */
 static bool find_sensor(call *c, unsigned right, const char *problem, active **s)
 {
     const char *sensor = service_required(c, "sensor");
@@ -540,7 +538,8 @@ static bool is_printable_name(const char *text, size_t max)
     return size > 0 && size <= max;
 }
 
-/* Stores the sensors of the call and returns their number. If there are too many, returns one more than stored. */
+/* Stores the sensors of the call, and returns their number. If there are too many sensors, returns one more than the
+ * maximum number. */
 static size_t read_sensors(const call *c, directory_sensor sensors[DIRECTORY_SENSORS_MAX])
 {
     size_t count = 0;
@@ -631,10 +630,8 @@ static void read_list(call *c, const char *name, const char *list[LIST_MAX + 1])
     list[count] = NULL;
 }
 
-/*
- * Marks the call as failed unless the destination is a collector. Also rejects options that name files, because
- * nlagentd would read or write these files with its own rights.
- */
+/* Marks the call as failed unless the destination is a collector. Also rejects options that name files, because
+ * nlagentd would access these files with its own rights. */
 static void check_destination(call *c, const char *destination)
 {
     static const char harmless[] = "block clock format idle name ring policy timeout zstd";

@@ -312,10 +312,11 @@ void agent_settings_keep(const agent_settings *s)
     for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)
         keep_file(read[i], CONFINE_READ);
     keep_url(s->log);
-    confine_keep_resolver(); /* to check the Host header of a request, which may contain this host's name */
+    confine_keep_resolver(); /* keep the resolver, to check the Host header of a request, which may contain this host's
+                                name */
     if (s->directory != NULL && url_from_http(s->directory, "14831", url, sizeof url))
         keep_url(url);
-    else if (s->directory != NULL) /* permit any port, because an LDAP server may refer to other servers */
+    else if (s->directory != NULL) /* any port, because an LDAP server may refer to other servers */
         confine_keep_any_port();
 }
 

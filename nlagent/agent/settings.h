@@ -34,27 +34,25 @@ typedef struct agent_settings {
     bool foreground;
 } agent_settings;
 
-/* Returns settings for options_parse to fill. The caller frees them. */
+/* Returns settings for options_parse to fill. The caller frees the settings. */
 agent_settings *agent_settings_new(void);
 void agent_settings_free(agent_settings *s);
 
-/*
- * The option rows of the settings, and the rows that are allowed only on the command line. The options for certificates
- * and tokens read the files that they name.
- */
+/* The option rows of the settings, and the rows for the command line only. The options for certificates and tokens read
+ * the files that they name. */
 extern const nl_option agent_settings_rows[], agent_settings_command_rows[];
 
-/* Completes the settings. Returns false and sets the error if they are inconsistent. */
+/* Completes the settings. Returns false and sets the error if the settings are inconsistent. */
 bool agent_settings_finish(agent_settings *s);
 
 /* Registers the files and ports that the settings name, so that confine() keeps the rights to use these files and
  * ports. */
 void agent_settings_keep(const agent_settings *s);
 
-/* Returns the name of a directive that differs and that a reload cannot change, or NULL. */
+/* Returns the name of a directive whose values in `a` and `b` differ and that a reload cannot change, or NULL. */
 const char *agent_settings_fixed_difference(const agent_settings *a, const agent_settings *b);
 
-/* Returns the options of the registrar. They point to the settings. */
+/* Returns the options of the registrar, which point into the settings. */
 registrar_options agent_settings_registrar(const agent_settings *s);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Records that several subscriptions share. A record is one ULM line. If the sensor writes ULM, this is the sensor's
- * line, unchanged.
+ * Records that several subscriptions share. A record is one ULM line. If the sensor writes ULM, the record contains the
+ * sensor's line unchanged.
  *
- * nlagentd passes the line on without reading it. An expression, a summary or a reply in another format needs the
- * record's fields. shared_record_decode then parses the line, once for all users. Not thread-safe.
+ * nlagentd can pass on the line without decoding. For an expression, a summary or a reply in another format, which need
+ * the record's fields, shared_record_decode parses the line, once for all users. Not thread-safe.
  */
 #ifndef NLAGENT_SHARED_RECORD_H
 #define NLAGENT_SHARED_RECORD_H
@@ -12,9 +12,10 @@
 
 typedef struct shared_record {
     unsigned users;
-    bool is_failure;     /* an nlagentd event whose REASON field explains why the sensor's records are missing */
+    bool is_failure; /* the record is an nlagentd event whose REASON field explains why the sensor's records are missing
+                      */
     int64_t received_ns; /* time at which nlagentd received the record, in nanoseconds since 1970 */
-    nl_record *decoded;  /* NULL until shared_record_decode is called */
+    nl_record *decoded;  /* NULL before the first call of shared_record_decode */
     size_t size;         /* size of `line` in bytes, including the newline */
     char line[];
 } shared_record;

@@ -89,7 +89,7 @@ static answer fork_sensor(const definitions *all, const definition *d, const sen
         become_sensor(all, d, spec, interval_s, streams);
     if (pid < 0)
         return (answer){-1, errno};
-    setpgid(pid, pid); /* set the process group both here and in the child, because either process may run first */
+    setpgid(pid, pid); /* set the process group in both processes, because either may run first */
     running[running_count++] = pid;
     return (answer){pid, 0};
 }
@@ -136,7 +136,7 @@ static void serve_request(const starter_options *o, const request *r, char *text
     case SIGNAL:
         if (find_running(r->pid) < running_count)
             kill(-r->pid, r->signal);
-        return; /* nlagentd does not wait for a reply */
+        return; /* do not reply, because nlagentd does not wait for a reply */
     case REREAD:
         o->reread(o->user);
         break;
@@ -239,7 +239,7 @@ bool starter_begin(const starter_options *options)
         dup2(nothing, fd);
     definitions_mount_tracefs(options->all);
     if (options->confined)
-        confine_programs(); /* the main nlagentd process reports problems */
+        confine_programs(); /* report no problem, because the main nlagentd process does */
     starter_run(options);
     _exit(0);
 }
@@ -249,10 +249,8 @@ static void starter_fail(void)
     program_fail(PROGRAM_PROBLEM, "the process that starts sensors exited");
 }
 
-/*
- * Sends a request with its strings, which begin at parts[1], and its descriptors. `streams` may be NULL. On failure,
- * returns false and sets errno.
- */
+/* Sends a request with its descriptors and its strings, which begin at parts[1]. `streams` may be NULL. On failure,
+ * returns false and sets errno. */
 static bool send_request(request r, struct iovec *parts, size_t count, const int *streams)
 {
     union {

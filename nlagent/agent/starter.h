@@ -1,11 +1,11 @@
 /*
- * The starter, which is the process that starts sensors. nlagentd forks the starter first, and then gives up its own
- * right to run programs (service/confine.h). An attacker who controls nlagentd can do nothing but send requests to the
- * starter. The starter runs only the sensors in its own copy of the configuration, and "nlagent collect".
+ * The starter is the process that starts sensors. After forking the starter, nlagentd gives up its own right to run
+ * programs (service/confine.h). To run a program, an attacker who controls nlagentd can only send requests to the
+ * starter, which runs only the sensors in its own copy of the configuration, and "nlagent collect".
  *
- * Two sockets connect nlagentd and the starter. One socket carries requests and replies; the other carries reports of
- * the exits of sensors. The starter and its sensors exit when nlagentd exits. If the starter ends first, nlagentd exits
- * with a message.
+ * Two sockets connect nlagentd and the starter. One socket carries requests and replies. The other socket carries
+ * reports of the exits of sensors. The starter and its sensors exit when nlagentd exits. If the starter ends first,
+ * nlagentd exits with a message.
  *
  * The module owns the sockets and the reported exits that starter_wait has not returned yet. Not thread-safe.
  */
@@ -37,10 +37,8 @@ pid_t starter_start(const definition *d, const sensor_spec *spec, double interva
 /* Sends a signal to the process group of a running sensor. */
 void starter_signal(pid_t pid, int signal);
 
-/*
- * Like waitpid with WNOHANG: returns `pid` once after the sensor has exited, and 0 otherwise. The starter has then
- * killed the rest of the sensor's process group.
- */
+/* Like waitpid with WNOHANG: returns `pid` once, after the sensor has exited and the starter has killed the rest of its
+ * process group. At other times, returns 0. */
 pid_t starter_wait(pid_t pid, int *status);
 
 /* Makes the starter read the configuration again, and waits until the starter has read it. */

@@ -14,7 +14,7 @@
 
 enum { LEASE_MIN_S = 1, LEASE_MAX_S = 86400 };
 
-/* Writes a random ID, which other clients cannot guess, to `id`. */
+/* Writes a random ID to `id`. Other clients cannot guess the ID. */
 static void subscription_make_id(char id[SUBSCRIPTION_ID_SIZE])
 {
     unsigned char bytes[(SUBSCRIPTION_ID_SIZE - 1) / 2];
@@ -150,7 +150,7 @@ void subscription_put_event(subscription *s, const nl_record *record, bool is_fa
     shared_record_release(shared);
 }
 
-/* Ends a subscription whose expression is too costly. Its last record gives the reason. */
+/* Ends a subscription whose expression is too costly. The subscription's last record contains the reason. */
 static void subscription_end_costly(subscription *s)
 {
     static const char reason[] = "the expression costs too much; subscribe with a simpler expression";

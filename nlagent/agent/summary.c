@@ -25,7 +25,7 @@ typedef struct closed_window {
 } closed_window;
 
 typedef struct window {
-    /* The open window. The members other than `count` are undefined while `count` is 0. */
+    /* The open window. While `count` is 0, its other members are undefined. */
     int64_t begin_ns;
     uint64_t count;
     double sum, min, max;
@@ -112,7 +112,7 @@ static const closed_window *window_close(window *w, size_t kept)
         place = w->closed_first;
         w->closed_first = (place + 1) % kept;
     }
-    /* The p-th percentile is the lowest value for which at least p percent of the sample are not higher. */
+    /* the p-th percentile is the lowest value such that at least p percent of the sample are not higher */
     w->closed[place] = (closed_window){.minute = (uint32_t)(w->begin_ns / NL_NS_PER_SECOND / MINUTE_S),
                                        .count = (uint32_t)w->count,
                                        .min = (float)w->min,
@@ -127,7 +127,7 @@ static const closed_window *window_close(window *w, size_t kept)
 static void summary_add_float(nl_record *record, const char *name, float value)
 {
     char text[32];
-    snprintf(text, sizeof text, "%.7g", (double)value); /* a float has this precision */
+    snprintf(text, sizeof text, "%.7g", (double)value); /* the precision of a float */
     nl_record_add_double(record, name, strtod(text, NULL));
 }
 
@@ -163,8 +163,8 @@ static nl_record *summary_record(const series *one, unsigned minutes, const clos
     return record;
 }
 
-/* Begins the window that contains now_ns, unless it is already open and has values. First closes the open window if it
- * has values. */
+/* Opens the window that contains now_ns. If the open window covers another time and has values, first closes this
+ * window. */
 static void summary_turn(summaries *s, series *one, int length, int64_t now_ns)
 {
     window *w = &one->windows[length];

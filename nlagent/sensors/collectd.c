@@ -1,7 +1,7 @@
 /*
  * Reads the values of collectd through the socket of its unixsock plugin. LISTVAL lists identifiers with times, and
  * GETVAL returns one value (collectd-unixsock(5)). The identifier HOST/PLUGIN-INSTANCE/TYPE-INSTANCE becomes the event
- * PLUGIN.TYPE and fields. The sensor logs each value once, with the time that collectd gives.
+ * PLUGIN.TYPE and fields. The sensor logs each value once, with collectd's time.
  */
 #include "config.h"
 
@@ -27,7 +27,7 @@
 
 enum { TIMEOUT_S = 5, VALUES_MAX = 20000, LIST_SIZE_MAX = 8 << 20, LINE_SIZE = 1024, NAME_SIZE = 256 };
 
-/* A value that has been logged. */
+/* A logged value. */
 typedef struct seen {
     uint64_t key; /* hash of the value's identifier */
     double time;
@@ -111,7 +111,7 @@ static bool collectd_request(collectd_state *s, const char *request, long *count
 
 /*
  * Returns whether the sensor has already logged the value with this key and time. *from is the index at which the
- * function begins to search, because the order of the values rarely changes. The function advances *from.
+ * function begins to search, because the order of the values rarely changes. Sets *from to the index after the value.
  */
 static bool was_seen(const collectd_state *s, uint64_t key, double time, size_t *from)
 {
@@ -145,7 +145,7 @@ static void add_value(nl_record *record, const char *line, bool *any)
         name[i] = (char)toupper((unsigned char)line[i]);
     name[size] = '\0';
     double value = strtod(line + size + 1, NULL);
-    if (isfinite(value)) /* otherwise, collectd has no value yet */
+    if (isfinite(value)) /* unless collectd has no value yet */
         nl_record_add_double(record, name, value);
     *any = *any || isfinite(value);
 }

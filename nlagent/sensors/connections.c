@@ -1,12 +1,12 @@
 /*
  * Reports the kernel's state of each TCP connection: windows, round-trip times, limits of the sender, and the owner.
  * Uses a BPF iterator (socket_states.h). Without the right to use the iterator, uses sock_diag(7) and struct tcp_info.
- * The values are similar to those of Web100 (RFC 4898).
+ * Web100 (RFC 4898) has similar values.
  *
- * The number of connections is not limited. Two bounds keep the cost low:
+ * The number of connections is unlimited. Two bounds keep the cost low:
  * - The sensor logs a connection if it has changed since its last record, and at least every 10 s.
- * - Reading all connections uses at most 5 % of one processor. The sensor skips a measurement that would exceed this
- *   share.
+ * - Reading all connections uses at most 5 % of one processor, because the sensor skips measurements that would exceed
+ *   this share.
  *
  * The kernel's tracepoints report the end of each connection (socket_ends.h), even if the connection begins and ends
  * between two measurements. Without the right to use eBPF, the sensor only polls.
@@ -46,7 +46,7 @@ enum { LISTENING = 10, STATES = 12, COST_FACTOR = 20, LOOKAHEAD = 64 };
 /* The data of a connection that the sensor keeps from one measurement to the next. */
 typedef struct connection_seen {
     uint64_t cookie;
-    uint64_t digest; /* hash of the values that change when the connection is in use */
+    uint64_t digest; /* hash of the values that change when a program uses the connection */
     int64_t logged_ns;
 } connection_seen;
 
@@ -59,21 +59,21 @@ typedef struct connections_state {
     int fd;
     long port;               /* local or remote port; 0: any port */
     char peer[64];           /* glob for the peer's ADDRESS:PORT; "": any peer */
-    seen_list before, now;   /* connections in the kernel's order, which stays nearly the same */
+    seen_list before, now;   /* connections in the kernel's order, which changes little */
     size_t next;             /* expected index in `before` */
     int64_t now_ns, next_ns; /* time of this measurement, and the earliest time of the next measurement */
     uint64_t logged;
     /*
      * Without arguments and without eBPF, the sensor counts the connections that it has missed. `opened` is the number
-     * of connections that the kernel has opened since its start, `opened_first` this number in the first measurement,
-     * and `found` the number of connections that only later measurements found.
+     * of connections that the kernel has opened since its start, `opened_first` is its value in the first measurement,
+     * and `found` is the number of connections that only later measurements have found.
      */
     bool counts_missed, measured;
     uint64_t opened, opened_first, found;
     uint64_t *sorted; /* cookies in `before`; NULL: not sorted yet */
     nl_buffer text;
     socket_owners *owners;
-    socket_ends *ends; /* NULL if the sensor only polls */
+    socket_ends *ends; /* NULL: the sensor only polls */
     uint64_t closed;
     socket_states *states; /* NULL: sock_diag */
     double jiffy_us;
@@ -111,10 +111,8 @@ static bool connections_open(void *state, const sensor_spec *spec)
     return s->fd >= 0;
 }
 
-/*
- * Requests all connections of an address family, except sockets in the states listen, time-wait and closed. Returns
- * false if the request cannot be sent.
- */
+/* Requests all connections of an address family, except sockets in the states listen, time-wait and closed. Returns
+ * false if sending the request fails. */
 static bool connections_request(int fd, int family)
 {
     struct {
@@ -131,10 +129,8 @@ static bool connections_request(int fd, int family)
     return send(fd, &request, sizeof request, 0) == (ssize_t)sizeof request;
 }
 
-/*
- * Formats an address and port. Formats an IPv4 address in an IPv6 socket like that of an IPv4 socket, so that both ends
- * of the connection have the same texts.
- */
+/* Formats an address and port. Formats the IPv4 address of an IPv6 socket like the address of an IPv4 socket, so that
+ * both ends of the connection have the same texts. */
 static void address_text(int family, const void *address, unsigned port, char out[64])
 {
     static const char mapped_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, (char)0xff, (char)0xff};
@@ -219,10 +215,8 @@ static uint64_t connection_digest(const connection *c)
     return hash_bytes(0, (const char *)values, sizeof values);
 }
 
-/*
- * Returns the data of a connection from the last measurement. Searches only a few connections from the expected index.
- * If the search does not find the connection, returns the data of a new connection.
- */
+/* Returns the data of a connection from the last measurement. To save time, searches only a few connections from the
+ * expected index. If the search does not find the connection, returns the data of a new connection. */
 static connection_seen find_seen(connections_state *s, uint64_t cookie)
 {
     for (size_t i = s->next; i < s->before.count && i < s->next + LOOKAHEAD; i++)
@@ -239,7 +233,7 @@ static void remember(seen_list *l, connection_seen seen)
         size_t capacity = l->capacity > 0 ? 2 * l->capacity : 256;
         connection_seen *list = realloc(l->list, capacity * sizeof *list);
         if (list == NULL)
-            return; /* the sensor then logs the connection in each measurement */
+            return; /* without memory, the sensor logs the connection in each measurement */
         l->list = list;
         l->capacity = capacity;
     }
@@ -280,7 +274,7 @@ static void read_opened(connections_state *s)
         s->opened_first = s->opened;
 }
 
-/* Returns whether to log the connection. Adds the connection to the connections of this measurement. */
+/* Returns whether to log the connection. Adds the connection to s->now. */
 static bool is_due(connections_state *s, const connection *c)
 {
     const uint32_t *cookie = c->socket->id.idiag_cookie;
@@ -310,7 +304,7 @@ static void add_owner(nl_record *record, connections_state *s, const struct inet
     add_text(record, "TCP.CGROUP", owner->cgroup);
 }
 
-/* Converts a number of jiffies to microseconds, rounded down like the kernel's own conversion in tcp_info. */
+/* Converts a number of jiffies to microseconds, and rounds down as the kernel does in tcp_info. */
 static uint64_t jiffies_us(const connections_state *s, uint64_t jiffies)
 {
     return (uint64_t)((double)jiffies * s->jiffy_us);

@@ -16,7 +16,7 @@ enum { MEMINFO, VMSTAT, SNMP, NETSTAT, FILE_COUNT };
 
 static const struct {
     const char *path;
-    const char *table; /* the numbers are columns of this table; NULL: each number is on its own line */
+    const char *table; /* the numbers are columns of this table; NULL: each number has a separate line */
 } files[FILE_COUNT] = {
     {"/proc/meminfo", NULL},
     {"/proc/vmstat", NULL},
@@ -32,7 +32,7 @@ typedef enum counter_value { AMOUNT, RISE, RATE } counter_value;
 
 enum { FIELDS_MAX = 16, PAGES = 0 /* PAGES as the scale: the file counts pages of memory */ };
 
-/* How to measure the sensor's field that has the same index. */
+/* The source of the sensor's field with the same index. */
 typedef struct counter {
     counter_value value;
     int file;
@@ -46,7 +46,7 @@ typedef struct counters_state {
     uint64_t before[FIELDS_MAX];
 } counters_state;
 
-/* Sets *value to the counter or, for RISE and RATE, to its increase since *before, and *before to the counter. Returns
+/* Sets *value to the counter or, for RISE and RATE, to its increase since *before. Sets *before to the counter. Returns
  * false if the field has no value. */
 static bool counter_measure(const measurement *m, const counter *c, uint64_t *before, uint64_t *value)
 {
@@ -73,7 +73,7 @@ static void counter_add(nl_record *record, const counter *c, const char *name, u
 
 /*
  * Logs the fields of the first event as one record. For other events, logs each field that is not 0 as a separate
- * record. If the first counter is an increase, the first measurement logs nothing. Returns false and sets the error if
+ * record. If the first field is an increase, the first measurement logs nothing. Returns false and sets the error if
  * this host lacks the numbers.
  */
 static bool measure_counters(measurement *m, const sensor_field *fields, const counter *counters)

@@ -1,6 +1,6 @@
 /*
  * Reports disk I/O: DiskIo for all disks together, and DiskDevice for each disk. The sums exclude partitions and
- * devices that map to other devices (dm, md, loop), so that no request is counted twice. See the kernel's
+ * devices that map to other devices (dm, md, loop), because these would count requests twice. See the kernel's
  * Documentation/admin-guide/iostats.rst.
  */
 #include "config.h"
@@ -36,7 +36,7 @@ typedef struct disk_state {
 static bool is_whole_disk(const char *name)
 {
     char path[160];
-    snprintf(path, sizeof path, "/sys/block/%s", name); /* partitions have no directory in /sys/block */
+    snprintf(path, sizeof path, "/sys/block/%s", name); /* skip partitions, which have no directory in /sys/block */
     return access(path, F_OK) == 0;
 }
 

@@ -47,7 +47,7 @@ static void unescape(char *text)
     *to = '\0';
 }
 
-/* Returns whether this is the first mount of a device in this measurement. Also returns false if there are MOUNTS_MAX
+/* Returns whether a device occurs for the first time in this measurement. Also returns false if there are MOUNTS_MAX
  * devices. */
 static bool is_new(filesystem_state *s, const char *device)
 {

@@ -94,7 +94,7 @@ static bool parse_head(http_reply *a)
 static bool http_ask(int fd, const http_place *p, size_t max_size, int64_t deadline_ns, http_reply *a)
 {
     char request[1024];
-    /* With HTTP/1.0, the reply is not chunked, and it ends when the connection ends. */
+    /* use HTTP/1.0, so that the reply is not chunked, and ends with the connection */
     snprintf(request, sizeof request, "GET %s HTTP/1.0\r\nHost: %s:%s\r\nUser-Agent: netlogger/%s\r\n\r\n", p->path,
              p->host, p->port, PACKAGE_VERSION);
     if (!send_all(fd, request, deadline_ns))

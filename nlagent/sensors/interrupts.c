@@ -1,4 +1,5 @@
-/* Reports interrupts, context switches and softirqs (proc_stat(5)); with each=yes, also proc_interrupts(5). */
+/* Reports interrupts, context switches and softirqs from proc_stat(5) and, with each=yes, the interrupts of
+ * proc_interrupts(5). */
 #include "config.h"
 
 #include "sensors/sensor.h"

@@ -3,9 +3,9 @@
  * each direction, the MTU, the routers and the rate of a short TCP transfer.
  *
  * A thread sends the probes and performs the other measurements, so a measurement of the sensor never waits. The sensor
- * limits the data that it sends. It sends at most RATE_MAX small packets per second, or one per second to a peer that
- * does not reply. To find the MTU and the routers, it sends one packet at a time. Each check has one transfer of
- * limited size and duration. A peer that does not reply receives only small packets.
+ * limits the data that it sends. The sensor sends at most RATE_MAX small packets per second, or one per second to a
+ * peer that does not reply. To find the MTU and the routers, the sensor sends one packet at a time. Each check has one
+ * transfer of limited size and duration. A peer that does not reply receives only small packets.
  */
 #include "config.h"
 
@@ -26,14 +26,14 @@ enum { RATE_DEFAULT = 10, RATE_MAX = 100, CHECK_DEFAULT_S = 60, CHECK_MIN_S = 30
 #define BYTES_PER_MB UINT64_C(1000000)
 #define TRANSFER_NS (5 * NL_NS_PER_SECOND)
 
-/* Interval at which the thread checks whether a check of the path is due and the peer replies. */
+/* Interval at which the thread determines whether a check of the path is due and the peer replies. */
 #define ANSWER_POLL_NS (NL_NS_PER_SECOND / 10)
 
 typedef struct path_state {
     char host[256], address[INET6_ADDRSTRLEN];
     long check_s, transfer_mb; /* transfer_mb is 0 without transfers */
     path_probes probes;
-    pthread_mutex_t lock; /* for the following members, which are results that have not been logged yet */
+    pthread_mutex_t lock; /* protects the following members, which are unlogged results */
     path_hop hops[PATH_HOPS_MAX];
     size_t hop_count;
     bool has_mtu, has_transfer;
@@ -62,7 +62,7 @@ static void check_path(path_state *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Never returns; the process ends while the thread runs. */
+/* Never returns, because the thread runs until the process ends. */
 static void *path_run(void *user)
 {
     path_state *s = user;

@@ -52,14 +52,15 @@ bool path_probes_answered(const path_probes *p)
     return p->heard_ns != INT64_MIN && nl_monotonic_ns() - p->heard_ns < ANSWERED_NS;
 }
 
-/* Stores the message of errno. The lock must be held. */
+/* Stores the message of errno. The caller holds the lock. */
 static void keep_problem(path_probes *p)
 {
     snprintf(p->problem, sizeof p->problem, "%s%s", strerror(errno),
              errno == ECONNREFUSED ? "; does the peer's nlagentd have --reflect?" : "");
 }
 
-/* The times between probes vary, so that the probes do not follow the period of other traffic (RFC 3432). */
+/* Schedules the next probe. The times between probes vary, so that the probes do not have the same period as other
+ * traffic (RFC 3432). */
 static void probes_schedule(path_probes *p, int64_t now_ns)
 {
     int64_t period_ns = p->period_ns;
@@ -81,7 +82,7 @@ static void probes_send(path_probes *p, int64_t now_ns)
     stamp_probe probe = path_tally_send(&p->tally, now_ns, nl_time_now_ns(), p->clock_error_ns);
     pthread_mutex_unlock(&p->lock);
     stamp_write_probe(&probe, packet);
-    if (send(p->fd, packet, sizeof packet, 0) < 0) { /* the probe counts as lost */
+    if (send(p->fd, packet, sizeof packet, 0) < 0) { /* count the probe as lost */
         pthread_mutex_lock(&p->lock);
         keep_problem(p);
         pthread_mutex_unlock(&p->lock);

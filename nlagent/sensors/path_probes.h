@@ -24,16 +24,14 @@ typedef struct path_probes {
     int64_t round_trip_ns;
     int64_t clock_error_ns, clock_checked_ns; /* error of this host's clock, and the time when it was read */
     uint64_t random;
-    pthread_mutex_t lock; /* for the following members */
+    pthread_mutex_t lock; /* protects the following members */
     path_tally tally;
     char problem[PATH_PROBLEM_SIZE]; /* the last error of the socket since the last reply; "" if there was no error */
     int64_t reported_error_ns;       /* copy of clock_error_ns */
 } path_probes;
 
-/*
- * Opens the socket. peer and peer_size must be set. period_ns is the mean time between two probes; without replies, the
- * period is at least 1 s. Returns false and sets the error on failure.
- */
+/* Opens the socket. The caller has set `peer` and `peer_size`. period_ns is the mean time between two probes. Without
+ * replies, the period is at least 1 s. Returns false and sets the error on failure. */
 bool path_probes_open(path_probes *p, int64_t period_ns);
 
 /*
@@ -42,10 +40,8 @@ bool path_probes_open(path_probes *p, int64_t period_ns);
  */
 bool path_probes_wait(path_probes *p, int fd, short events, int64_t deadline_ns);
 
-/*
- * Returns whether the peer has replied to a probe in the last 10 s. A peer that has not replied may not permit
- * measurements, so the sensor sends only a few small packets to it.
- */
+/* Returns whether the peer has replied to a probe in the last 10 s. The sensor sends only a few small packets to a peer
+ * that has not replied, because this peer may not permit measurements. */
 bool path_probes_answered(const path_probes *p);
 
 /* Sets the TTL of packets that the socket sends. Returns false and sets errno on failure. */
@@ -55,10 +51,8 @@ bool path_set_ttl(int fd, int family, int ttl);
  * host's clock. Thread-safe. */
 path_report path_probes_take(path_probes *p, char problem[PATH_PROBLEM_SIZE], int64_t *clock_error_ns);
 
-/*
- * Returns the time in nanoseconds since 1970 at which the kernel received a message, or the current time if the message
- * does not contain it. Sets *ttl (which may be NULL) to the message's TTL, or 0.
- */
+/* Returns the time in nanoseconds since 1970 at which the kernel received a message, or the current time if the message
+ * does not contain this time. If `ttl` is not NULL, sets *ttl to the message's TTL, or to 0. */
 int64_t path_received_ns(struct msghdr *message, unsigned *ttl);
 
 #endif

@@ -21,7 +21,7 @@ enum {
     MTU_MIN_IPV4 = 576,
     MTU_MIN_IPV6 = 1280,
     MTU_MAX = 65535,
-    HEADERS_IPV4 = 28, /* sizes of the headers of IP and UDP */
+    HEADERS_IPV4 = 28, /* total size of the headers of IP and UDP */
     HEADERS_IPV6 = 48,
     ERRORS_MAX = 16,
 };
@@ -59,7 +59,7 @@ static bool route_open(route_socket *s, path_probes *p)
     if (s->fd < 0)
         return false;
     bool six = s->family == AF_INET6;
-    int probe = six ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE; /* sends packets that must not be fragmented */
+    int probe = six ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE; /* send packets that must not be fragmented */
     int level = six ? IPPROTO_IPV6 : IPPROTO_IP;
     bool good = setsockopt(s->fd, level, six ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &probe, sizeof probe) == 0 &&
                 setsockopt(s->fd, level, six ? IPV6_RECVERR : IP_RECVERR, &(int){1}, sizeof(int)) == 0 &&
@@ -141,18 +141,18 @@ static void read_packet(route_socket *s, answer *a)
     }
 }
 
-/* Sends a probe in an IP packet of this size, and waits for the answer. Returns the time between both in
- * *round_trip_ns. */
+/* Sends a probe in an IP packet of `size` bytes, and returns the answer. Sets *round_trip_ns to the time between probe
+ * and answer. */
 static answer route_try(route_socket *s, size_t size, int64_t wait_ns, int64_t *round_trip_ns)
 {
-    static unsigned char packet[MTU_MAX]; /* only the thread of the sensor uses it */
+    static unsigned char packet[MTU_MAX]; /* static, because only the thread of the sensor uses the packet */
     answer a = {0};
     s->sequence++;
     int64_t sent_ns = nl_time_now_ns(), deadline_ns = nl_monotonic_ns() + wait_ns;
     stamp_write_probe(&(stamp_probe){.sequence = s->sequence, .sent_ns = sent_ns, .error_ns = STAMP_ERROR_UNKNOWN},
                       packet);
     ssize_t sent = send(s->fd, packet, size - (s->family == AF_INET6 ? HEADERS_IPV6 : HEADERS_IPV4), 0);
-    if (sent < 0 && errno != EMSGSIZE) /* the error may belong to an earlier packet */
+    if (sent < 0 && errno != EMSGSIZE) /* try again, because the error may belong to an earlier packet */
         sent = send(s->fd, packet, size - (s->family == AF_INET6 ? HEADERS_IPV6 : HEADERS_IPV4), 0);
     if (sent < 0 && errno == EMSGSIZE)
         a.kind = ANSWER_TOO_LARGE, a.local = true;
@@ -177,7 +177,7 @@ static void address_of_peer(const path_probes *p, char *out)
         inet_ntop(AF_INET, &((const struct sockaddr_in *)&p->peer)->sin_addr, out, INET6_ADDRSTRLEN);
 }
 
-/* Finds a hop. Returns whether it is the last hop. */
+/* Finds the hop with this TTL. Returns whether the hop is the last. */
 static bool find_hop(route_socket *s, int ttl, path_hop *hop)
 {
     *hop = (path_hop){0};
@@ -234,13 +234,11 @@ static bool size_fits(route_socket *s, unsigned size, path_mtu *m)
     return false;
 }
 
-/* Returns the largest size from `low`, which fits, to less than `high`, which does not fit. */
+/* Returns the largest size that fits. The size `low` fits, and `high` does not. */
 static unsigned search_size(route_socket *s, unsigned low, unsigned high, path_mtu *m)
 {
     while (high - low > 1) {
-        /*
-         * A router's report is usually right. If the reported size fits, the function also tries the next larger size.
-         */
+        /* first try a router's report, which is usually right; if this size fits, also try the next larger size */
         bool reported = m->reported > low && m->reported < high;
         unsigned middle = reported ? m->reported : m->reported == low ? low + 1 : low + (high - low) / 2;
         if (size_fits(s, middle, m))
@@ -258,7 +256,7 @@ bool path_find_mtu(path_probes *p, path_mtu *result)
     if (!route_open(&s, p))
         return false;
     unsigned minimum = s.family == AF_INET6 ? MTU_MIN_IPV6 : MTU_MIN_IPV4;
-    size_fits(&s, MTU_MAX, &m); /* this host reports its MTU, and sends no packet */
+    size_fits(&s, MTU_MAX, &m); /* makes this host report its MTU; sends no packet */
     bool good = m.local >= minimum && size_fits(&s, minimum, &m);
     if (good)
         m.path = size_fits(&s, m.local, &m) ? m.local : search_size(&s, minimum, m.local, &m);

@@ -1,7 +1,7 @@
 /*
- * Finds the routers and the maximum packet size (MTU) of a path. Both need no privilege: the kernel passes the ICMP
- * messages about a socket's own packets to the socket (IP_RECVERR). All packets go to the reflector's port. At most one
- * packet is on the way at a time. Call these functions only if path_probes_answered returns true.
+ * Finds the routers and the maximum packet size (MTU) of a path. This needs no privilege, because the kernel passes the
+ * ICMP messages about a socket's own packets to the socket (IP_RECVERR). All packets go to the reflector's port. At
+ * most one packet is on the way at a time. Call these functions only if path_probes_answered returns true.
  */
 #ifndef NLAGENT_PATH_ROUTE_H
 #define NLAGENT_PATH_ROUTE_H
@@ -24,10 +24,8 @@ typedef struct path_mtu {
     unsigned reported; /* the smallest MTU that a router has reported; 0: no router has reported an MTU */
 } path_mtu;
 
-/*
- * Finds the routers on the way to the peer. Returns the number of hops, of which the last is the peer, unless the
- * search ended early; or 0 on failure.
- */
+/* Finds the routers on the way to the peer. Returns the number of hops, or 0 on failure. The last hop is the peer,
+ * unless the search ended early. */
 size_t path_find_hops(path_probes *p, path_hop hops[PATH_HOPS_MAX]);
 
 /* Finds the MTU in the direction to the peer. Returns false on failure. */

@@ -14,14 +14,14 @@ void path_tally_begin(path_tally *t, uint16_t session, uint32_t first_sequence)
     memset(t, 0, sizeof *t);
     t->session = session;
     t->first = t->next = t->decided = first_sequence > 0 ? first_sequence : 1;
-    t->known_reply = UINT32_MAX; /* so that the next expected number, which is known_reply + 1, is 0 */
+    t->known_reply = UINT32_MAX; /* makes the next expected number, which is known_reply + 1, 0 */
     t->report.peer_error_ns = STAMP_ERROR_UNKNOWN;
 }
 
-/* Adds the lost probes before a probe with a reply to the counts of each direction. */
+/* Before a probe with a reply, adds the lost probes to the counts of each direction. */
 static void count_gap(path_tally *t, uint32_t sequence, uint32_t reply_sequence)
 {
-    /* The number of replies that the reflector sent in the gap. */
+    /* number of replies that the reflector sent in the gap */
     uint64_t passed = (uint32_t)(reply_sequence - t->known_reply - 1);
     bool copies = reply_sequence == sequence; /* a stateless reflector copies the numbers */
     if (t->gap > 0 && !copies && passed < PATH_PENDING_MAX) {
@@ -68,7 +68,7 @@ static void add_delay(path_delays *d, int64_t ns)
     d->count++;
 }
 
-/* Returns a - b. Times in hostile replies can be any times, but within 136 years. */
+/* Returns a - b, without overflow: even the times in hostile replies are within 136 years. */
 static int64_t difference_ns(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a - (uint64_t)b);

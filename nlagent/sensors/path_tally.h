@@ -1,12 +1,12 @@
 /*
  * Counts the probes of a path and their replies: losses in each direction, duplicates, reordering and delays. The
- * module has no clock and no socket; the caller passes all times. Not thread-safe.
+ * module has no clock and no socket, so the caller passes all times. Not thread-safe.
  *
  * A probe is lost if its reply has not arrived after PATH_LATE_NS, or when PATH_PENDING_MAX - 1 later probes were sent.
- * The number in the reflector's replies shows in which direction probes were lost. A stateful reflector (RFC 8762)
- * numbers its replies. Therefore, a lost reply leaves a gap in these numbers, and a lost probe does not. The sender's
- * first number is never 0. The module can therefore distinguish the copied numbers of a stateless reflector from the
- * numbers of a stateful reflector, which begin at 0.
+ * A stateful reflector (RFC 8762) numbers its replies. The numbers show the direction of a loss, because a lost reply
+ * leaves a gap in these numbers, and a lost probe does not. The sender's first number is never 0, so that the module
+ * can distinguish the copied numbers of a stateless reflector from the numbers of a stateful reflector, which begin at
+ * 0.
  */
 #ifndef NLAGENT_PATH_TALLY_H
 #define NLAGENT_PATH_TALLY_H
@@ -28,10 +28,10 @@ typedef struct path_delays {
 
 /* The results since the previous report. */
 typedef struct path_report {
-    uint64_t replies, lost; /* lost: the probes in lost_out and lost_back, and the losses whose direction is unknown */
+    uint64_t replies, lost; /* lost: all lost probes, including losses in an unknown direction */
     uint64_t lost_out, lost_back;
     uint64_t duplicates, reordered;
-    /* Two clocks measure `out` and `back`. `round_trip` does not include the time in the reflector. */
+    /* `out` and `back` depend on two clocks. `round_trip` does not include the time in the reflector. */
     path_delays out, back, round_trip;
     int64_t peer_error_ns;      /* the error of the reflector's clock in its last reply */
     unsigned ttl_out, ttl_back; /* TTL with which the last probe and reply arrived; 0 if unknown */
@@ -59,13 +59,11 @@ typedef struct path_tally {
     path_report report;
 } path_tally;
 
-/* Begins a session. Both numbers should be random, so that forged replies are unlikely to be accepted. */
+/* Begins a session. Both numbers should be random, so that the module is unlikely to accept forged replies. */
 void path_tally_begin(path_tally *t, uint16_t session, uint32_t first_sequence);
 
-/*
- * Adds a probe, and returns it. The caller sends it immediately. monotonic_ns and sent_ns are the current time on the
- * monotonic clock and on the real-time clock; error_ns is the maximum error of the latter.
- */
+/* Adds and returns a probe, which the caller sends immediately. monotonic_ns and sent_ns are the current time on the
+ * monotonic clock and on the real-time clock. error_ns is the maximum error of the real-time clock. */
 stamp_probe path_tally_send(path_tally *t, int64_t monotonic_ns, int64_t sent_ns, int64_t error_ns);
 
 /*
@@ -74,7 +72,7 @@ stamp_probe path_tally_send(path_tally *t, int64_t monotonic_ns, int64_t sent_ns
  */
 bool path_tally_reply(path_tally *t, const stamp_reply *reply, int64_t received_ns, unsigned ttl);
 
-/* Counts the probes that are known to have arrived or to be lost. */
+/* Counts the probes whose arrival or loss is certain at the time monotonic_ns. */
 void path_tally_decide(path_tally *t, int64_t monotonic_ns);
 
 /* Returns the results since the previous call. */

@@ -23,7 +23,7 @@ static bool fail_transfer(path_transfer *t, const char *what)
     return false;
 }
 
-/* Connects to the peer. Returns false after setting the problem. */
+/* Connects to the peer. On failure, sets t->problem and returns false. */
 static bool transfer_connect(path_probes *p, int fd, path_transfer *t)
 {
     int error = 0;

@@ -8,10 +8,9 @@
 #include "sensors/path_probes.h"
 
 typedef struct path_transfer {
-    uint64_t bytes; /* acknowledged by the peer */
-    int64_t
-        duration_ns; /* from the connection's establishment to the last acknowledgement, or to the end of the time */
-    uint64_t retransmitted;          /* segments */
+    uint64_t bytes;         /* number of bytes that the peer has acknowledged */
+    int64_t duration_ns;    /* from the connection's establishment to the last acknowledgement, or to the time limit */
+    uint64_t retransmitted; /* number of retransmitted segments */
     char problem[PATH_PROBLEM_SIZE]; /* "" if the transfer succeeded */
 } path_transfer;
 

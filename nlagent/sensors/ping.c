@@ -2,7 +2,7 @@
  * Measures round-trip times to a host with ICMP echo requests, and counts losses. A measurement reads the replies that
  * have arrived since the last measurement, and sends new requests. A measurement never waits. The time of a reply is
  * the time at which the kernel received it. A request without a reply after two intervals counts as lost. The sensor
- * uses ICMP sockets (net.ipv4.ping_group_range), or raw sockets if the user is allowed to open them.
+ * uses ICMP sockets (net.ipv4.ping_group_range), or raw sockets if the user has the right to open raw sockets.
  */
 #include "config.h"
 
@@ -102,12 +102,13 @@ static void send_one(ping_state *s, uint32_t number)
     packet.load.sent_ns = nl_time_now_ns();
     if (s->peer.ss_family == AF_INET)
         packet.head.checksum = checksum(&packet, sizeof packet); /* for IPv6, the kernel computes the checksum */
-    s->sent[s->round % 2]++;                                     /* an unsent packet counts as lost */
+    s->sent[s->round % 2]++;                                     /* also count an unsent packet, which counts as lost */
     if (sendto(s->fd, &packet, sizeof packet, 0, (const struct sockaddr *)&s->peer, s->peer_size) < 0)
         return;
 }
 
-/* Returns the time at which the kernel received the message, or the current time if the message does not contain it. */
+/* Returns the time at which the kernel received the message, or the current time if the message does not contain this
+ * time. */
 static int64_t received_ns(struct msghdr *message)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c))
@@ -177,7 +178,7 @@ static bool ping_measure(measurement *m)
     ping_state *s = m->state;
     read_replies(s);
     if (m->seconds > 0) {
-        /* Report the round before the latest round, whose requests were sent two intervals ago. */
+        /* report the round before the latest round, whose requests are two intervals old */
         uint32_t before = (s->round - 1) % 2, now = s->round % 2;
         uint32_t sent = s->round > 1 ? s->sent[before] : s->sent[now];
         uint32_t lost = s->round > 1 ? s->sent[before] - s->replied[before] : 0;

@@ -96,8 +96,8 @@ bool proc_find(const char *text, const char *name, uint64_t *value)
     return line != NULL && parse_number(line + strlen(name), value);
 }
 
-/* Finds the value in the column `name`. Neither line includes the name of the table. Returns false if there is no such
- * column. */
+/* Finds the value in the column `name`. `names` and `values` do not include the name of the table. Returns false if
+ * there is no such column. */
 static bool column(const char *names, const char *values, const char *name, uint64_t *value)
 {
     size_t wanted = strlen(name);

@@ -1,7 +1,5 @@
-/*
- * Reports the number of processes, and the resource use of selected processes, from proc_stat(5) and proc_pid_stat(5).
- * The process ID and the start time together identify a process, because the kernel reuses IDs.
- */
+/* Reports the number of processes, and the resource use of selected processes, from proc_stat(5) and proc_pid_stat(5).
+ * The process ID together with the start time identifies a process, because the kernel reuses IDs. */
 #include "config.h"
 
 #include "sensors/sensor.h"
@@ -72,7 +70,8 @@ typedef struct process {
     uint64_t numbers[NUMBERS];
 } process;
 
-/* Parses the line of a process. The last parenthesis ends the name. Returns false if the line is invalid. */
+/* Parses the line of a process. The last parenthesis in the line ends the name. Returns false if the line is
+ * invalid. */
 static bool read_process(const char *text, process *p)
 {
     const char *open = strchr(text, '('), *close = strrchr(text, ')');
@@ -151,7 +150,7 @@ static bool measure_process(measurement *m, const char *pid)
     snprintf(path, sizeof path, "/proc/%s/stat", pid);
     if (!proc_read(path, &s->text) || !read_process(s->text.data, &p) ||
         (s->match[0] != '\0' && fnmatch(s->match, p.name, 0) != 0))
-        return false; /* the entry is not a process, the process does not match, or it has just ended */
+        return false; /* the entry is not a process, or the process does not match or has just ended */
     log_process(m, &p);
     return true;
 }

@@ -88,7 +88,7 @@ static bool measure_line(measurement *m, const char *line)
     nl_record_add_double(record, "VALUE", value);
     long long ms = strtoll(at = end, &end, 10);
     if (end != at && strspn(at, " \t") > 0 && ms > 0 && ms < INT64_MAX / 1000000)
-        nl_record_set_time(record, ms * 1000000); /* the exporter gives a time for the sample */
+        nl_record_set_time(record, ms * 1000000); /* the exporter has sent a time for the sample */
     record_end(m);
     return true;
 }

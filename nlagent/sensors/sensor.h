@@ -4,10 +4,9 @@
  *
  * A sensor consists of a file in this directory and a row in the table in kinds.c. Its measure function reads values,
  * mostly from /proc. The function logs one record for each object that the sensor measures, such as a disk: it calls
- * record_begin, adds fields, and calls record_end. Kernel counters only increase. A sensor logs their increase since
- * its last measurement, mostly as rates; its first measurement has no such fields. The sensor's table of fields is the
- * only description of its records.
- * --list, doc/sensors.md and the entries in directories come from this table.
+ * record_begin, adds fields, and calls record_end. For kernel counters, which only increase, a sensor logs the increase
+ * since its last measurement, mostly as a rate. The first measurement has no such fields. The sensor's table of fields
+ * is the only description of its records, from which --list, doc/sensors.md and the entries in directories come.
  *
  * A specification names a sensor and its arguments, such as "cpu" or "ping?host=dpss1.lbl.gov" (spec.h). Not
  * thread-safe.
@@ -29,7 +28,7 @@ struct measurement {
     void *user; /* argument for emit */
 };
 
-/* record_begin begins a record and returns it; the sensor then adds fields. record_end logs the record. */
+/* record_begin begins and returns a record, to which the sensor adds fields. record_end logs the record. */
 nl_record *record_begin(measurement *m, const char *event);
 void record_end(measurement *m);
 
@@ -46,8 +45,8 @@ typedef struct sensor_kind {
     const char *what;      /* description in one line */
     const char *arguments; /* argument names, with a blank before and after each; "" if the sensor has no arguments */
     const char *arguments_help; /* NULL if there are no arguments */
-    const char *required;       /* the argument that must be present, such as "host=NAME"; NULL if all are optional */
-    bool is_default; /* the sensor runs if no sensor is named, because it needs no arguments and costs little */
+    const char *required;       /* the required argument, such as "host=NAME"; NULL: all arguments are optional */
+    bool is_default; /* the sensor runs if the user names no sensors, because it needs no arguments and costs little */
     const sensor_field *fields; /* ends with a field that has no event */
     /* Called once, before the first measurement; may be NULL. Returns false and sets the error on failure. */
     bool (*open)(void *state, const sensor_spec *spec);
@@ -90,7 +89,8 @@ bool proc_find(const char *text, const char *name, uint64_t *value);
  */
 bool proc_find_column(const char *text, const char *table, const char *name, uint64_t *value);
 
-/* Reads at most `max` numbers, separated by blanks, from the line at *at. Advances *at. Returns their count. */
+/* Reads at most `max` numbers, separated by blanks, from the line at *at. Sets *at to the end of the numbers. Returns
+ * their count. */
 size_t proc_numbers(const char **at, uint64_t *values, size_t max);
 
 /* Returns the start of the next line, or NULL after the last line. */
@@ -105,7 +105,7 @@ enum { COUNTERS_MAX = 20, COUNTERS_KEY_SIZE = 48 };
 
 typedef struct counters_row counters_row;
 
-/* Initially all zero. Never freed. */
+/* The counters of a sensor's objects. Initially all zero. Never freed. */
 typedef struct counters {
     counters_row *rows;
     size_t count, capacity;
@@ -113,7 +113,7 @@ typedef struct counters {
     unsigned round;
 } counters;
 
-/* Begins a measurement. Removes the objects that were not in the last measurement. */
+/* Begins a measurement. Removes the objects that the last measurement did not contain. */
 void counters_begin(counters *c);
 
 /*

@@ -1,4 +1,4 @@
-/* Tests whether a server accepts connections and replies to HTTP requests, and measures the time. */
+/* Tests whether a server accepts connections and replies to HTTP requests, and measures the times of both. */
 #include "config.h"
 
 #include "sensors/http.h"

@@ -18,9 +18,9 @@
 
 struct socket_ends {
     struct tcp_close_bpf *program;
-    uint64_t *consumer;       /* page that this process writes */
-    const uint64_t *producer; /* page that the kernel writes */
-    const char *ring;         /* follows this page; the kernel maps it twice, so that each entry is contiguous */
+    uint64_t *consumer;       /* page to which this process writes */
+    const uint64_t *producer; /* page to which the kernel writes */
+    const char *ring; /* the ring after this page, which the kernel maps twice, so that each entry is contiguous */
 };
 
 static size_t producer_size(void)
@@ -75,9 +75,7 @@ socket_ends *socket_ends_new(void)
     return NULL;
 }
 
-/*
- * See "BPF ring buffer" in the kernel's documentation: each entry has a header of 8 bytes with its size and two flags.
- */
+/* Each entry has a header of 8 bytes with its size and two flags ("BPF ring buffer" in the kernel's documentation). */
 bool socket_ends_next(socket_ends *e, struct tcp_close *end)
 {
     uint64_t at = *e->consumer;

@@ -1,6 +1,6 @@
 /*
- * Reads the ends of TCP connections from an eBPF program (tcp_close.bpf.c). The connections sensor calls this module to
- * report connections that begin and end between two measurements. Not thread-safe.
+ * Reads the ends of TCP connections from an eBPF program (tcp_close.bpf.c). With this module, the connections sensor
+ * reports connections that begin and end between two measurements. Not thread-safe.
  *
  * The eBPF program stores the ends in a ring of 16 MiB, which has space for the ends of about 116,000 connections. The
  * program counts the ends for which the ring has no space. socket_ends_next removes ends from the ring.
@@ -22,10 +22,10 @@ typedef struct socket_ends socket_ends;
  */
 socket_ends *socket_ends_new(void);
 
-/* Removes the next end from the ring, and copies it to *end. Returns false if the ring is empty. */
+/* Moves the next end from the ring to *end. Returns false if the ring is empty. */
 bool socket_ends_next(socket_ends *e, struct tcp_close *end);
 
-/* Returns the number of ends that were lost since the start because the ring was full. */
+/* Returns the number of lost ends since the start, for which the ring had no space. */
 uint64_t socket_ends_missed(const socket_ends *e);
 
 #endif

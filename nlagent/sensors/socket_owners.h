@@ -3,8 +3,9 @@
  *
  * Only /proc/PID/fd relates a socket to its processes, and a search of all processes is slow. The module therefore
  * keeps the result of the last search, and searches again only when the caller looks up an unknown socket. The searches
- * use at most 1 % of one processor: after a search that used 5 ms, the module does not search for 500 ms. The module
- * uses 16 bytes per socket and about 180 bytes per process. The connections sensor calls this module. Not thread-safe.
+ * use at most 1 % of one processor. For example, after a search that took 5 ms, the module does not search for 500 ms.
+ * The module uses 16 bytes per socket and about 180 bytes per process. The connections sensor calls this module. Not
+ * thread-safe.
  */
 #ifndef NLAGENT_SOCKET_OWNERS_H
 #define NLAGENT_SOCKET_OWNERS_H
@@ -31,8 +32,8 @@ socket_owners *socket_owners_new(void);
  */
 const socket_owner *socket_owners_find(socket_owners *o, uint64_t inode);
 
-/* Reads the state of an owner, and the time that the owner has waited for a processor. Does nothing if the values were
- * already read at the time now_ns. */
+/* Reads the state of an owner, and the time that the owner has waited for a processor. Does nothing if the function has
+ * already read the values at the time now_ns. */
 void socket_owners_read_times(socket_owners *o, const socket_owner *owner, int64_t now_ns);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Reads the TCP connections of this network namespace with a BPF iterator (tcp_state.bpf.c). The kernel passes only
- * connections that have changed since they were last passed, and passes each connection at least every 10 s. Needs
- * CAP_BPF, CAP_PERFMON and a kernel with type information (BTF). Caller: connections.c. Not thread-safe.
+ * Reads the TCP connections of this network namespace with a BPF iterator (tcp_state.bpf.c). The kernel passes a
+ * connection only if the connection has changed since it was last passed, or after 10 s. Needs CAP_BPF, CAP_PERFMON and
+ * a kernel with type information (BTF). Caller: connections.c. Not thread-safe.
  */
 #ifndef NLAGENT_SOCKET_STATES_H
 #define NLAGENT_SOCKET_STATES_H

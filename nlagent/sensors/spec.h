@@ -37,20 +37,16 @@ void spec_free(sensor_spec *spec); /* spec may be NULL */
 /* Returns an argument's value, or NULL. */
 const char *spec_argument(const sensor_spec *spec, const char *name);
 
-/*
- * Gets an integer argument from `min` to `max`, or `initial` if it is missing. Returns false if the argument is
- * invalid.
- */
+/* Sets *value to an integer argument from `min` to `max`, or to `initial` if the argument is missing. Returns false if
+ * the argument is invalid. */
 bool spec_number(const sensor_spec *spec, const char *name, long min, long max, long initial, long *value);
 
-/* Returns the name of the first argument that is not in `names`, or NULL. In `names`, each name has a blank before and
- * after it. */
+/* Returns the name of the first argument that is not in `names`, or NULL. In `names`, a blank is before and after each
+ * name. */
 const char *spec_unknown(const sensor_spec *spec, const char *names);
 
-/*
- * Returns whether the specification has the argument that its sensor requires. `required` is a text such as
- * "host=NAME", or NULL if the sensor requires no argument. Otherwise, sets the error, which contains this text.
- */
+/* Returns whether the specification has the argument that its sensor requires. If not, sets the error, which contains
+ * `required`. `required` is a text such as "host=NAME", or NULL if the sensor requires no argument. */
 bool spec_has_required(const sensor_spec *spec, const char *required);
 
 #endif

@@ -7,17 +7,17 @@
 #include <string.h>
 #include <sys/timex.h>
 
-/* Offsets in packets. The zeros of a probe end where the smallest packet ends. */
+/* Offsets in packets. The zeros of a probe extend to the end of the smallest packet. */
 enum { SEQUENCE = 0, TIME = 4, ERROR = 12, SESSION = 14, ZEROS = 16 };
 enum { RECEIVED = 16, PROBE_SEQUENCE = 24, PROBE_TTL = 40 };
 
-/* Seconds from 1900, where NTP's era 0 begins, to 1970. */
+/* Seconds from 1900, the start of NTP's era 0, to 1970. */
 #define NTP_TO_UNIX_S INT64_C(2208988800)
 
 /* The error estimate (RFC 4656): two flags, 6 bits for the exponent, 8 bits for the multiplier. */
 enum { SYNCHRONIZED = 0x8000, PTP = 0x4000, SCALE_SHIFT = 8, SCALE_MASK = 63, MULTIPLIER_MAX = 255 };
 
-/* Larger errors count as unknown. */
+/* Maximum known error. Larger errors count as unknown. */
 #define ERROR_MAX_NS (3 * NL_NS_PER_SECOND)
 enum { SCALE_MAX = 26 /* for errors of less than 4 s, so that no calculation overflows */ };
 
@@ -43,11 +43,11 @@ static void put_time(unsigned char *to, int64_t ns)
         seconds--;
     }
     put_number(to, (uint64_t)(seconds + NTP_TO_UNIX_S) & UINT32_MAX, 4);
-    /* Rounded, so that get_time returns the same time. */
+    /* round, so that get_time returns the same time */
     put_number(to + 4, (((uint64_t)rest << 32) + NL_NS_PER_SECOND / 2) / NL_NS_PER_SECOND, 4);
 }
 
-/* A time with the highest bit set is in NTP's era 0, which ends in 2036; other times are in era 1. */
+/* Reads a time. A time with the highest bit set is in NTP's era 0, which ends in 2036. Other times are in era 1. */
 static int64_t get_time(const unsigned char *from)
 {
     uint64_t seconds = get_number(from, 4), fraction = get_number(from + 4, 4);
@@ -57,7 +57,7 @@ static int64_t get_time(const unsigned char *from)
     return ((int64_t)seconds - NTP_TO_UNIX_S) * NL_NS_PER_SECOND + (int64_t)ns;
 }
 
-/* Rounds the error up. A multiplier of 0 is invalid. */
+/* Writes an error, rounded up, because a multiplier of 0 is invalid. */
 static void put_error(unsigned char *to, int64_t error_ns)
 {
     bool known = error_ns >= 0 && error_ns < ERROR_MAX_NS;
@@ -85,7 +85,7 @@ void stamp_write_probe(const stamp_probe *probe, unsigned char packet[STAMP_SIZE
     put_number(packet + SESSION, probe->session, 2);
 }
 
-/* Reads the members that a probe and the reply to it have at different offsets. */
+/* Reads the members of a probe from a probe or, at another offset, from its reply. */
 static void get_probe(const unsigned char *from, stamp_probe *probe)
 {
     probe->sequence = (uint32_t)get_number(from, 4);

@@ -1,6 +1,6 @@
 /*
  * The packets that measure network paths: the unauthenticated packets of STAMP (RFC 8762), which TWAMP Light (RFC 5357,
- * appendix I) shares. A sender sends probes; a reflector returns a reply to each probe. Times are nanoseconds since
+ * appendix I) shares. A sender sends probes, and a reflector returns a reply to each probe. Times are nanoseconds since
  * 1970. The module has no state. Thread-safe.
  */
 #ifndef NLAGENT_STAMP_H
@@ -21,15 +21,15 @@ enum {
 
 typedef struct stamp_probe {
     uint32_t sequence;
-    uint16_t session; /* chosen by the sender; the reply has the same value (RFC 8972) */
+    uint16_t session; /* a number that the sender chooses and the reflector repeats in the reply (RFC 8972) */
     int64_t sent_ns;
     int64_t error_ns; /* maximum error of the sender's clock, or STAMP_ERROR_UNKNOWN */
 } stamp_probe;
 
 typedef struct stamp_reply {
-    stamp_probe probe; /* error_ns is not decoded */
+    stamp_probe probe; /* without error_ns, which the module does not decode */
     uint32_t sequence; /* number of the reply in the reflector's session, or a copy of the probe's number */
-    int64_t received_ns, replied_ns; /* by the reflector's clock */
+    int64_t received_ns, replied_ns; /* times of the reflector's clock */
     int64_t error_ns;                /* maximum error of the reflector's clock, or STAMP_ERROR_UNKNOWN */
     unsigned ttl;                    /* TTL with which the probe arrived at the reflector */
 } stamp_reply;
@@ -37,13 +37,14 @@ typedef struct stamp_reply {
 void stamp_write_probe(const stamp_probe *probe, unsigned char packet[STAMP_SIZE]);
 
 /*
- * Reads a probe. Returns false if the packet is too short, or if it is not a probe. In particular, a reply is not a
- * probe: it has a time of reception where a probe has zeros. Therefore, two reflectors cannot send packets to each
- * other in a loop.
+ * Reads a probe. Returns false if the packet is too short, or if the packet is not a probe. The function recognizes a
+ * reply, which has a time of reception in place of the probe's zeros, so that two reflectors cannot send packets to
+ * each other in a loop.
  */
 bool stamp_read_probe(const void *packet, size_t size, stamp_probe *probe);
 
-/* Writes the reply to a valid probe, whose bytes the reply partly repeats. Ignores reply->probe. */
+/* Writes the reply to a valid probe. The reply repeats a part of the probe's bytes, so the function ignores
+ * reply->probe. */
 void stamp_write_reply(const void *probe, const stamp_reply *reply, unsigned char packet[STAMP_SIZE]);
 
 /* Reads a reply. Returns false if the packet is too short, or if its times are not NTP timestamps. */

@@ -13,7 +13,8 @@
 
 enum { ESTABLISHED = 1, SYN_SENT = 2, SYN_RECEIVED = 3, CLOSE = 7, LISTEN = 10, IPV4 = 2, TCP = 6 };
 
-/* The kernel's structures, with the members that this program uses; their offsets come from the running kernel. */
+/* The kernel's structures, with the members that this program uses. libbpf inserts the offsets of the running
+ * kernel. */
 #define KERNEL __attribute__((preserve_access_index))
 struct ns_common {
     unsigned int inum;
@@ -56,7 +57,7 @@ struct tcp_sock {
     struct minmax rtt_min;
 } KERNEL;
 
-/* The network namespace whose connections this program reports; nlsensor sets it. */
+/* The inode of the network namespace whose connections this program reports, set by nlsensor. */
 const volatile __u32 namespace_inode;
 
 /* The number of ends for which the ring had no space. */

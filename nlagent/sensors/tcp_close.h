@@ -1,7 +1,5 @@
-/*
- * The layout of the events that tcp_close.bpf.c, which runs in the kernel, passes to socket_ends.c. Both are compiled
- * on the same machine, so the layout needs no version.
- */
+/* The layout of the events that tcp_close.bpf.c, which runs in the kernel, passes to socket_ends.c. The build compiles
+ * both for the same machine, so the layout needs no version. */
 #ifndef NLAGENT_TCP_CLOSE_H
 #define NLAGENT_TCP_CLOSE_H
 
@@ -10,7 +8,7 @@
 /* A TCP connection that has ended. */
 struct tcp_close {
     __u64 cookie;
-    __u64 end_ns, begin_ns, established_ns; /* CLOCK_MONOTONIC; begin and established: 0 if unknown */
+    __u64 end_ns, begin_ns, established_ns; /* times of CLOCK_MONOTONIC; begin_ns and established_ns: 0 if unknown */
     __u64 bytes_sent, bytes_acked, bytes_received, bytes_retransmitted;
     __u32 retransmitted, segments_out, segments_in;
     __u32 rtt_us, rtt_min_us, mss, cwnd;

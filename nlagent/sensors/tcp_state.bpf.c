@@ -1,7 +1,5 @@
-/*
- * Reads the state of each TCP connection of a network namespace, and passes the connections that have changed to the
- * reader of the iterator. A connection that does not change costs no system call and no copy.
- */
+/* Reads the state of each TCP connection of a network namespace, and passes the connections that have changed to the
+ * reader of the iterator. An unchanged connection causes no system call and no copy. */
 #include <linux/bpf.h>
 #include <linux/types.h>
 #include <stdbool.h>
@@ -17,7 +15,8 @@ enum { CHRONO_BUSY = 1, CHRONO_RECEIVER = 2, CHRONO_BUFFER = 3 };
 
 #define LOGGED_AGAIN_NS 10000000000ull
 
-/* The kernel's structures, with the members that this program uses; their offsets come from the running kernel. */
+/* The kernel's structures, with the members that this program uses. libbpf inserts the offsets of the running
+ * kernel. */
 #define KERNEL __attribute__((preserve_access_index))
 struct in6_addr {
     __u8 bytes[16];
@@ -92,14 +91,12 @@ struct bpf_iter__tcp {
     __u32 uid;
 } KERNEL;
 
-/* Settings: a local or remote port (0: any), and whether to pass connections that have not changed. */
+/* Settings: a local or remote port (0: any port), and whether to pass unchanged connections. */
 const volatile __u16 only_port;
 const volatile __u8 all_rows;
 
-/*
- * The number of connections with this port in the current reading, including unchanged connections. The reader resets
- * it.
- */
+/* The number of connections with this port in the current reading, including unchanged connections. The reader resets
+ * the number. */
 __u64 connections;
 
 struct seen {
@@ -123,22 +120,21 @@ static __always_inline __u32 since(__u32 first, __u32 last)
     return (__s32)(last - first) > 0 ? last - first : 0;
 }
 
-/*
- * Returns the time in jiffies that one of the kernel's timers for the sender has counted (tcp_get_info_chrono_stats).
- */
+/* Returns the time in jiffies that the timer `kind` of the sender has counted (tcp_get_info_chrono_stats in the
+ * kernel). */
 static __always_inline __u64 chrono(const struct tcp_sock *tp, int kind, __u32 running, __u32 now)
 {
     return (__u64)tp->chrono_stat[kind - 1] + (running == (__u32)kind ? now - tp->chrono_start : 0);
 }
 
-/* Returns the time in jiffies when the last segment arrived: with new data, or with an acknowledgement. */
+/* Returns the arrival time, in jiffies, of the last segment with new data or with an acknowledgement. */
 static __always_inline __u64 received_at(const struct tcp_sock *tp, const struct inet_connection_sock *c, __u64 now)
 {
     __u32 data = (__u32)now - c->icsk_ack.lrcvtime, acknowledgement = (__u32)now - tp->rcv_tstamp;
     return now - (data < acknowledgement ? data : acknowledgement);
 }
 
-/* Returns whether the peer puts its clock, in milliseconds, into each segment (RFC 7323). */
+/* Returns whether each segment contains the peer's clock in milliseconds (RFC 7323). */
 static __always_inline bool has_timestamps(const struct tcp_sock *tp)
 {
     const struct tcp_options_received *options = &tp->rx_opt;
@@ -146,7 +142,7 @@ static __always_inline bool has_timestamps(const struct tcp_sock *tp)
     return BPF_CORE_READ_BITFIELD_PROBED(options, tstamp_ok) && options->rcv_tsval != 0 && !in_us;
 }
 
-/* Returns a digest of the values that change when the connection is in use. */
+/* Returns a hash of the values that change when a program uses the connection. */
 static __always_inline __u64 digest_of(const struct tcp_sock *tp, const struct sock_common *sk, __u32 running,
                                        __u32 now)
 {
@@ -236,7 +232,8 @@ int read_states(struct bpf_iter__tcp *ctx)
         .scale_out = BPF_CORE_READ_BITFIELD_PROBED(options, snd_wscale),
         .scale_in = BPF_CORE_READ_BITFIELD_PROBED(options, rcv_wscale),
     };
-    /* The kernel counts the time limited by the receiver or the send buffer separately. Such time is also busy time. */
+    /* add the times limited by the receiver or the send buffer, which are also busy time, but which the kernel counts
+     * separately */
     row.busy = chrono(tp, CHRONO_BUSY, running, now) + row.receiver_limited + row.buffer_limited;
     struct socket_alloc *socket = (struct socket_alloc *)s->sk_socket;
     if (socket)
@@ -251,11 +248,11 @@ int read_states(struct bpf_iter__tcp *ctx)
     const struct tcp_congestion_ops *algorithm = c->icsk_ca_ops;
     if (algorithm)
         BPF_CORE_READ_INTO(&row.algorithm, algorithm, name);
-    /* If the kernel's buffer is full, the kernel calls this program for the connection again after the next read. */
+    /* if the kernel's buffer is full, the kernel calls this program for the connection again after the next read */
     if (bpf_seq_write(ctx->meta->seq, &row, sizeof row) != 0)
         return 0;
     connections++;
-    if (seen) { /* without memory for `seen`, the program passes the connection in every measurement */
+    if (seen) { /* if memory for `seen` is missing, the program passes the connection in every measurement */
         seen->digest = digest;
         seen->passed_ns = now_ns;
     }
