@@ -59,7 +59,7 @@ bool connection_gain_of_reuse(const connection_result *r, double *minimum, doubl
     return true;
 }
 
-/* Describes the window or buffer that limits the connection. Half of a buffer is overhead. */
+/* Describes the limiting window or buffer. Doubles the recommended size, because half of a buffer is overhead. */
 static char *describe_window(const connection_result *r, const char *limit, double size, const char *setting,
                              const char *host)
 {

@@ -94,7 +94,7 @@ static GArray *find_delays(const GArray *sender, const GArray *receiver)
     return list;
 }
 
-/* Returns the mean additional delays by the counters of bytes. Returns false if there are too few records. */
+/* Finds the mean additional delays by the counters of bytes. Returns false if there are too few records. */
 static bool find_progress_delays(const connection_entry *sender, const connection_entry *receiver, delays *extra)
 {
     if (sender->progress == NULL || receiver->progress == NULL)

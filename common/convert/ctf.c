@@ -447,7 +447,7 @@ static bool is_ctf2(const char *directory)
     return found;
 }
 
-/* Reports the first cause in libbabeltrace2's error, or "unreadable trace". */
+/* Reports how to convert a CTF 2 trace, or otherwise the first cause in libbabeltrace2's error. */
 static void ctf_report_error(ctf_reader *r)
 {
     const bt_error *error = bt.current_thread_take_error();

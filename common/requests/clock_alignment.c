@@ -309,8 +309,8 @@ static int by_hosts(const void *a, const void *b)
 
 /*
  * Finds the shift that moves the children into their parent, and the precision of this shift, both in nanoseconds. If
- * records are missing, only children that begin before their parent, or begin after its end, prove a difference between
- * the clocks. Returns false if the group gives no shift.
+ * records are missing, only children that end before their parent, begin after its end, or begin before a parent
+ * without an end prove a difference between the clocks. Returns false if the group gives no shift.
  */
 static bool find_group_shift(const clock_alignment *a, const host_group *group, int64_t *shift_ns, int64_t *margin_ns)
 {

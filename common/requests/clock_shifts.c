@@ -326,7 +326,7 @@ static GArray *find_pairs(clock_shifts *s, const GPtrArray *sets, int64_t max_ns
     return pairs;
 }
 
-/* Returns the certain orders of all pairs of kinds, sorted by the difference that they need, the smallest first. The
+/* Returns the chosen orders of all pairs of kinds that have enough requests, sorted by need_ns, the smallest first. The
  * caller frees the array. */
 static GArray *find_orders(clock_shifts *s, const GPtrArray *sets, int64_t max_ns)
 {

@@ -61,8 +61,7 @@ void nl_quality_add(nl_record *record, const char *name, double value)
 
 /*
  * Adds CLOCK.MACHINE, which is the boot ID. The kernel generates a random boot ID at each boot. Containers and network
- * namespaces have the same boot ID as their host, and the same clock. If the clock of the process is replaced, for
- * example by libfaketime, adds nothing.
+ * namespaces have the same boot ID as their host, and the same clock.
  */
 static void add_machine(nl_record *record)
 {

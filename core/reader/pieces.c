@@ -22,7 +22,6 @@ static void choose_rest(nl_pieces *p, const nl_source *source)
     p->next = p->index.count;
 }
 
-/* Chooses the next series of consecutive pieces that the caller must read. */
 void nl_pieces_choose(nl_pieces *p, const nl_source *source, bool midway)
 {
     const nl_time_index *index = &p->index;

@@ -363,8 +363,8 @@ static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, u
 }
 
 /*
- * Removes the first segment. `lost` is the number of its records that count as lost. If new_suffix is not NULL, renames
- * the segment's file instead of removing it. Returns NL_FAILED on failure.
+ * Removes the first segment, or only renames its file if new_suffix is not NULL. `lost` is the number of its records
+ * that count as lost. `losses_file` becomes the valid losses file.
  */
 static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_file, const char *new_suffix)
 {
@@ -415,7 +415,7 @@ static nl_status open_first(nl_spool_row *row)
     return row->segments != NULL ? NL_OK : NL_END;
 }
 
-/* Returns the known number of records in an unreadable segment, at least 1. */
+/* Returns the known number of records in an unreadable segment; at least 1 if another process wrote the segment. */
 static uint64_t count_unreadable(const nl_spool_row *row)
 {
     const nl_spool_segment *s = row->segments;

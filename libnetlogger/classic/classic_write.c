@@ -94,8 +94,8 @@ static void join_lines(nl_scratch *s)
 }
 
 /*
- * Decodes the line's fields into the record, or stores the whole line in the field MSG if the line is invalid, for
- * example because of a second DATE.
+ * Decodes the line's fields into the record. The text before the first field becomes the field MSG. If the line is
+ * invalid, for example because of a second DATE, the whole line becomes MSG.
  */
 static void read_line(nl_scratch *s)
 {

@@ -987,7 +987,7 @@ nl_status nl_outbox_close_destination(nl_outbox *outbox)
         nl_sender_cancel(outbox->sender);
         nl_sender_job(outbox->sender)->destination = NULL;
     }
-    /* The destination passes commands to the sender, so it is closed first. */
+    /* Closes the destination first, because it passes commands to the sender. */
     nl_status status = destination != NULL && !sends ? nl_destination_close(destination, true) : NL_OK;
     nl_sender_free(outbox->sender);
     outbox->sender = NULL;
