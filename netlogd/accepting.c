@@ -83,9 +83,7 @@ nl_status accepting_check_settings(const settings *now)
     for (size_t i = 0; i < socket_count && now->allow.count == 0; i++) {
         const listening *asked = settings_find_listening(now, sockets[i].asked->url);
         if (sockets[i].remote && asked != NULL && !asked->authenticated)
-            return nl_error_set(NL_ERROR_INVALID,
-                                "%.300s: other machines can connect; add an allow line with the allowed networks",
-                                asked->url);
+            return listener_reject_open(asked) ? NL_OK : NL_FAILED;
     }
     return NL_OK;
 }

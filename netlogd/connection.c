@@ -282,7 +282,7 @@ static double wait_for_text_s(const connection *c)
     double seconds = text_limit_wait_s(c->peer, nl_monotonic_ns());
     if (seconds > 0)
         counts_report(COUNT_EXPANDING, c->peer,
-                      "delayed: the text of the client's records is too large (doc/wire-protocol.md, Limits)");
+                      "delayed: the client's records take too much space as text (doc/wire-protocol.md, Limits)");
     return seconds;
 }
 
@@ -769,7 +769,8 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     (void)fd;
     connection *c = user;
     if (what & EV_TIMEOUT) {
-        nl_write(server_log(), NL_USAGE, "Netlogd.Idle", "PEER=%s NOTE=\"closed: silent for too long\"", c->peer);
+        nl_write(server_log(), NL_USAGE, "Netlogd.Idle", "PEER=%s NOTE=\"closed: the client was silent for too long\"",
+                 c->peer);
         connection_close(c);
         return;
     }

@@ -201,7 +201,7 @@ nl_status control_drops(request *r, const nl_record *asked)
     }
     put_drop(r, "malformed", counts_get(COUNT_MALFORMED), "pieces of malformed input");
     put_drop(r, "lost", gaps_count_lost(),
-             "records of clients' numbered streams that were dropped, or did not arrive within 5 s");
+             "records missing from clients' numbered streams: dropped by the client, or not received within 5 s");
     put_drop(r, "refused", counts_get(COUNT_REFUSED),
              "connections rejected because of their network, a limit or TLS, and datagrams from networks that are not "
              "allowed");

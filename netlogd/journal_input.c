@@ -222,7 +222,7 @@ static void seek_cursor(void)
     journald.seek_cursor(j, journal_input.cursor);
     if (journald.next(j) > 0 && journald.test_cursor(j, journal_input.cursor) > 0)
         return;
-    program_error("the journal no longer has the last entry that netlogd read; later entries may be lost");
+    program_error("journal: the last entry that netlogd read was deleted; netlogd may have missed entries after it");
     nl_write(server_log(), NL_WARNING, "Netlogd.InputLost", "FILE=journal:");
     journald.previous(j); /* the next call of sd_journal_next moves to the first entry after the cursor */
 }

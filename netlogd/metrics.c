@@ -119,7 +119,7 @@ static void print_all(struct evbuffer *out)
         {"netlogd_refused_blocks_total", "counter", "Blocks rejected because their streams have too many gaps.",
          counts_get(COUNT_GAPS_REFUSED)},
         {"netlogd_expanding_waits_total", "counter",
-         "Number of times that netlogd delayed a client because the text of its records is too large.",
+         "Number of times that netlogd delayed a client because its records take too much space as text.",
          counts_get(COUNT_EXPANDING)},
         {"netlogd_foreign_connections_total", "counter", "Connections of other protocols, such as HTTP.",
          counts_get(COUNT_FOREIGN)},

@@ -118,7 +118,7 @@ static int connect_socket(const char *path)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = strlen(path);
     if (length >= sizeof address.sun_path)
-        program_fail(PROGRAM_USAGE, "%s: the socket path is too long", path);
+        program_fail(PROGRAM_USAGE, "%s: the path of the socket is too long", path);
     memcpy(address.sun_path, path, length);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct timeval timeout = {.tv_sec = TIMEOUT_SECONDS};

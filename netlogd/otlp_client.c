@@ -130,7 +130,7 @@ otlp_result otlp_client_export(otlp_client *c, const otlp_request *request, nl_s
     c->requests++;
     allowance_spend(&c->allowance, rate, now_ns, 0);
     if (server_is_stopping())
-        return reject(false, 0, "netlogd is ending");
+        return reject(false, 0, "netlogd is shutting down");
     if (flush_is_paused() || outputs_are_blocked())
         return reject(false, 0, "netlogd cannot write to an output");
     if (rate > 0 && c->allowance.left < 0)

@@ -163,7 +163,7 @@ otlp_result otlp_export(const otlp_request *request, nl_string body, const otlp_
         return (otlp_result){.code = OTLP_UNAVAILABLE,
                              .throttled = true,
                              .wait_s = 1 + (unsigned)wait_s,
-                             .message = "the client's records expand to too much text; retry later"};
+                             .message = "the client's records take too much space as text; retry later"};
     if (request->coding == OTLP_GZIP)
         code = decompress_gzip(body, &plain);
     else if (request->coding == OTLP_ZSTD)

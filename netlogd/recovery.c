@@ -121,7 +121,7 @@ static void recover_repeatedly(int fd, unsigned interval_s)
     int error = nl_thread_create(&thread, NULL, watch_other_end, &fd);
     if (error != 0) {
         report r = {.process = getpid(), .status = NL_FAILED};
-        snprintf(r.message, sizeof r.message, "cannot recover events of killed programs: start a thread: %s",
+        snprintf(r.message, sizeof r.message, "cannot recover events of killed programs: cannot start a thread: %s",
                  strerror(error));
         send_to_netlogd(fd, &r);
         return;

@@ -32,7 +32,7 @@ bool output_flush(output *out)
     if (out->text.size == 0)
         nl_buffer_append(&out->text, "\n", 1);
     if (!nl_write_all(STDOUT_FILENO, out->text.data, out->text.size)) {
-        program_error("write to standard output: %s", strerror(errno));
+        program_error("write standard output: %s", strerror(errno));
         return false;
     }
     out->text.size = 0;

@@ -124,7 +124,7 @@ static char *find_vmlinux(const char *kernel)
         free(path);
     }
     return nl_error_null(NL_ERROR_NOT_FOUND,
-                         "--filter-filepath requires the functions' source files, but neither /usr/lib/debug nor "
+                         "--filter-filepath requires the source file of each function, but neither /usr/lib/debug nor "
                          "/lib/modules has a vmlinux with DWARF for kernel %s; use --symbols FILE with the output of "
                          "nlkernel symbols VMLINUX",
                          kernel);

@@ -87,10 +87,10 @@ static void set_absence(counter *c)
 {
     int error = errno;
     if (error == EACCES || error == EPERM)
-        nl_error_set(
-            NL_ERROR_PERMISSION,
-            "user %u lacks CAP_PERFMON; grant the capabilities: sudo setcap cap_perfmon,cap_dac_override+ep %s",
-            (unsigned)geteuid(), rights_program_path());
+        nl_error_set(NL_ERROR_PERMISSION,
+                     "user %u lacks CAP_PERFMON; run nlkernel as root, or grant the capabilities: sudo setcap "
+                     "cap_perfmon,cap_dac_override+ep %s",
+                     (unsigned)geteuid(), rights_program_path());
     else if (c->type == PERF_TYPE_HARDWARE && (error == ENOENT || error == ENODEV || error == EOPNOTSUPP))
         nl_error_set(NL_ERROR_UNSUPPORTED, "this machine has no such counter, or its hypervisor hides it");
     else

@@ -164,8 +164,8 @@ int command_join(int argc, char **argv)
     }
     char others[80] = "";
     if (j.unjoined > 0)
-        snprintf(others, sizeof others, "; no log has the calls of %" PRIu64 " other%s", j.unjoined,
-                 nl_plural(j.unjoined));
+        snprintf(others, sizeof others, "; the logs do not contain the calls of %" PRIu64 " other request%s",
+                 j.unjoined, nl_plural(j.unjoined));
     if (ok)
         fprintf(stderr, "nlkernel: joined %" PRIu64 " request%s with calls%s\n", j.joined, nl_plural(j.joined), others);
     log_input_finish(&a.input);

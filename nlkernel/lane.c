@@ -433,7 +433,7 @@ bool lane_start(lane *l)
 {
     int error = nl_thread_create(&l->thread, NULL, lane_run, l);
     errno = error;
-    l->running = error == 0 || nl_error_set_errno("start a thread") == NL_OK;
+    l->running = error == 0 || nl_error_set_errno("cannot start a thread") == NL_OK;
     return l->running;
 }
 

@@ -96,11 +96,12 @@ void rights_set_mount_error(void)
         nl_error_set(NL_ERROR_UNSUPPORTED,
                      "tracefs is not mounted; run sudo mount -t tracefs tracefs /sys/kernel/tracing");
     else if (error == EPERM && !rights_has_capability(CAP_SYS_ADMIN))
-        nl_error_set(NL_ERROR_UNSUPPORTED,
-                     "tracefs is not mounted, and user %u lacks CAP_SYS_ADMIN to mount it; run nlkernel as root, or "
-                     "mount it and grant the other capability: sudo mount -t tracefs tracefs /sys/kernel/tracing; sudo "
-                     "setcap cap_dac_override+ep %s",
-                     (unsigned)geteuid(), rights_program_path());
+        nl_error_set(
+            NL_ERROR_UNSUPPORTED,
+            "tracefs is not mounted, and user %u lacks CAP_SYS_ADMIN to mount it; run nlkernel as root, or "
+            "mount tracefs and grant nlkernel access to it: sudo mount -t tracefs tracefs /sys/kernel/tracing; sudo "
+            "setcap cap_dac_override+ep %s",
+            (unsigned)geteuid(), rights_program_path());
     else {
         errno = error;
         nl_error_set_errno("mount tracefs");

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #define NOT_FREE                                                                                                       \
-    "--functions=graph: this kernel has the function graph tracer only in the shared buffers, which are in use; use "  \
-    "--functions=calls: "
+    "--functions=graph: this kernel has the function graph tracer only in the shared buffers, which are in use: "
+#define USE_CALLS "; use --functions=calls"
 
 /* Files, and the first line of their content while the shared buffers are idle. Older kernels lack some of the
  * files. */
@@ -46,7 +46,7 @@ static bool shared_is_idle(const instance *i, const char *file, const char *idle
     text[strcspn(text, "\n")] = '\0';
     bool same = strcmp(text, idle) == 0;
     if (!same)
-        nl_error_set(NL_ERROR_BUSY, NOT_FREE "%s/%s is %.60s", i->dir, file, text);
+        nl_error_set(NL_ERROR_BUSY, NOT_FREE "%s/%s is %.60s" USE_CALLS, i->dir, file, text);
     free(text);
     return same;
 }
@@ -65,7 +65,7 @@ static bool shared_is_empty(const instance *i)
         char *text = strncmp(entry->d_name, "cpu", 3) == 0 ? instance_read(i, file) : NULL;
         empty = text == NULL || sscanf(text, "entries: %lu", &entries) != 1 || entries == 0;
         if (!empty)
-            nl_error_set(NL_ERROR_BUSY, NOT_FREE "unread events in %s/trace", i->dir);
+            nl_error_set(NL_ERROR_BUSY, NOT_FREE "%s/trace has unread events" USE_CALLS, i->dir);
         free(text);
     }
     if (directory != NULL)
@@ -103,7 +103,7 @@ static bool lock_shared(instance *i)
     i->lock_fd = open(i->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool ok = i->lock_fd >= 0 && flock(i->lock_fd, LOCK_EX | LOCK_NB) == 0;
     if (!ok && errno == EWOULDBLOCK)
-        nl_error_set(NL_ERROR_BUSY, NOT_FREE "another nlkernel process is using them");
+        nl_error_set(NL_ERROR_BUSY, NOT_FREE "another nlkernel process is recording" USE_CALLS);
     else if (!ok)
         nl_error_set_errno("%s", i->dir);
     return ok;

@@ -72,7 +72,7 @@ static void outlet_open(outlet *o, gather_sink *sink, void *user)
     }
     int error = pthread_create(&o->thread, NULL, gather_pass_on, o);
     if (error != 0)
-        program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(error));
+        program_fail(PROGRAM_PROBLEM, "cannot start a thread: %s", strerror(error));
 }
 
 /* Passes the filled buffer to the output thread and waits for an empty buffer. */

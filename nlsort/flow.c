@@ -341,7 +341,7 @@ bool flow_run(const flow_settings *settings)
     pthread_t reader;
     int error = pthread_create(&reader, NULL, read_file, &f);
     if (error != 0)
-        program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(error));
+        program_fail(PROGRAM_PROBLEM, "cannot start a thread: %s", strerror(error));
     bool good = write_lines(&f, &w);
     pthread_join(reader, NULL);
     for (size_t i = 0; i < AHEAD; i++)

@@ -38,7 +38,7 @@ void workers_run(size_t count, void (*work)(void *user, size_t worker), void *us
         tasks[i] = (task){work, user, i};
         int error = pthread_create(&threads[i], NULL, nlsort_workers_run, &tasks[i]);
         if (error != 0)
-            program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(error));
+            program_fail(PROGRAM_PROBLEM, "cannot start a thread: %s", strerror(error));
     }
     work(user, 0);
     for (size_t i = 1; i < count; i++)

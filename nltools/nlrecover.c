@@ -165,19 +165,19 @@ static void become(uid_t user)
     errno = 0;
     const struct passwd *known = getpwuid(user);
     if (known == NULL && errno != 0 && errno != ENOENT && errno != ESRCH)
-        program_fail(PROGRAM_PROBLEM, "look up user %u: %s", (unsigned)user, strerror(errno));
+        program_fail(PROGRAM_PROBLEM, "cannot look up user %u: %s", (unsigned)user, strerror(errno));
     gid_t group = known != NULL ? known->pw_gid : NO_GROUP;
     char *shared = program_copy(shared_memory()), *home = program_copy(known != NULL ? known->pw_dir : "/");
     bool ok = known != NULL ? initgroups(known->pw_name, group) == 0 : setgroups(0, NULL) == 0;
     if (!ok || setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0 || (user != 0 && setuid(0) == 0))
-        program_fail(PROGRAM_PROBLEM, "become user %u: %s", (unsigned)user, strerror(errno));
+        program_fail(PROGRAM_PROBLEM, "cannot become user %u: %s", (unsigned)user, strerror(errno));
     clearenv(); /* the child must not use root's settings */
     setenv("NETLOGGER_SHM", shared, 1);
     setenv("HOME", home, 1);
     free(shared);
     free(home);
     if (chdir("/") != 0)
-        program_fail(PROGRAM_PROBLEM, "enter /: %s", strerror(errno));
+        program_fail(PROGRAM_PROBLEM, "cannot enter /: %s", strerror(errno));
     umask(077);
 }
 
@@ -340,7 +340,7 @@ static bool recover_files(const arguments *a, char **paths, int count)
     if (nl_log_options_read(&log_options, url, false) != NL_OK)
         options_fail("%s", nl_error_message());
     if (log_options.writer.format != NL_FORMAT_NLB)
-        options_fail("FILE requires a collector that gets blocks; remove format= from the URL");
+        options_fail("FILE requires the format nlb; remove format= from the URL");
     nl_url_free(url);
     nl_writer *writer = nl_writer_open(a->recover.destination, &log_options.writer);
     if (writer == NULL)

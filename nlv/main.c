@@ -34,7 +34,7 @@ static bool set_render(void *settings, const nl_option *row, const char *value)
     (void)row;
     ((arguments *)settings)->render = value;
     return render_knows(value) ||
-           nl_error_false(NL_ERROR_INVALID, "%s: the file name must end in .png, .svg or .pdf", value);
+           nl_error_false(NL_ERROR_INVALID, "%s: the name must end in .png, .svg or .pdf", value);
 }
 
 static bool set_size(void *settings, const nl_option *row, const char *value)

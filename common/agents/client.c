@@ -304,7 +304,7 @@ bool client_open_delivery(client *c, const char *subscription, const char *forma
     snprintf(path, sizeof path, "/stream?subscription=%.64s&format=%.8s", subscription, format);
     bool good = client_request(c, "GET", path, NULL, channel, begun, &head);
     if (good && head.status != 200)
-        good = nl_error_false(NL_ERROR_PROTOCOL, "the agent did not open the delivery (HTTP %d)", head.status);
+        good = nl_error_false(NL_ERROR_PROTOCOL, "the agent does not send records (HTTP %d)", head.status);
     if (!good && channel->fd >= 0)
         nl_channel_close(channel);
     return good;

@@ -189,7 +189,7 @@ static void read_delivery(source *s, delivery *t)
         gather_decode(s, t, bytes, (size_t)got);
     } else if (got == 0 || (error != EAGAIN && error != EINTR)) {
         if (got == 0)
-            nl_error_set(NL_ERROR_UNREACHABLE, "the agent ended the delivery");
+            nl_error_set(NL_ERROR_UNREACHABLE, "the agent stopped sending records");
         else
             nl_channel_fail(&t->channel, error);
         lose(s, t);

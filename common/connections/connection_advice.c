@@ -109,10 +109,11 @@ static void add_elsewhere(GString *text, const connection_result *r)
     char all[UNITS_SIZE];
     if (r->elsewhere > 0)
         g_string_append_printf(text,
-                               "; the round-trip times of %" G_GUINT64_FORMAT
-                               " connection%s between other addresses rise and fall with its "
-                               "own, so they share the bottleneck; they carry %s in addition",
+                               "; the round-trip times of this connection and of %" G_GUINT64_FORMAT
+                               " connection%s between other addresses rise and fall together, so they share the "
+                               "bottleneck; %s %s",
                                r->elsewhere, r->elsewhere == 1 ? "" : "s",
+                               r->elsewhere == 1 ? "the other connection carries" : "the other connections carry",
                                units_amount(r->elsewhere_rate * 8, "bit/s", all));
 }
 
@@ -130,9 +131,8 @@ static char *describe_path(const connection_result *r, char *text)
                         r->sharing, r->sharing == 1 ? "" : "s", rate, units_amount(r->shared_rate * 8, "bit/s", all));
     else if (r->path.rate > 0)
         g_string_printf(description,
-                        "the path carries at least %s in a transfer of the path sensor, and carried %s in this "
-                        "connection",
-                        measured, rate);
+                        "the path sensor measured at least %s on this path, and this connection carried %s", measured,
+                        rate);
     else
         g_string_printf(description, r->elsewhere > 0 ? "the connection carries %s" : "the path carries %s", rate);
     add_elsewhere(description, r);
@@ -160,7 +160,7 @@ static char *describe_direction(const connection_result *r)
         return g_strdup_printf("probes are lost on the way back from %s, so check the links in this direction",
                                r->peer);
     if (out.maximum < again)
-        return g_strdup_printf("but it loses at most %.2g %% of the small packets of the path sensor: check for links "
+        return g_strdup_printf("the path loses at most %.2g %% of the path sensor's small packets, so check for links "
                                "that lose large packets or many packets at once",
                                100 * out.maximum);
     return g_strdup("check its links");
@@ -170,11 +170,12 @@ static char *describe_loss(const connection_result *r)
 {
     char again[UNITS_SIZE], all[UNITS_SIZE], trip[UNITS_SIZE];
     if (r->stalled && r->path.mtu > 0 && packet_of(r) > r->path.mtu)
-        return g_strdup_printf("segments of %.0f bytes need packets of at least %.0f bytes, but the path to %s carries "
-                               "at most %.0f bytes%s: full segments are lost. Lower the MTU of the route at %s, or let "
-                               "routers report the MTU (ICMP \"fragmentation needed\")",
-                               r->mss, packet_of(r), r->peer, r->path.mtu,
-                               r->path.mtu_reported ? "" : ", and no router reports this", r->local);
+        return g_strdup_printf(
+            "full segments (%.0f bytes) need packets of %.0f bytes, but the path to %s carries packets "
+            "of at most %.0f bytes%s, so full segments are lost; lower the MTU of the route at %s, or "
+            "let routers report the MTU (ICMP \"fragmentation needed\")",
+            r->mss, packet_of(r), r->peer, r->path.mtu, r->path.mtu_reported ? "" : ", and no router reports this",
+            r->local);
     char *direction = describe_direction(r);
     char *text = g_strdup_printf(
         "%s of %s segments were sent again (%.2g %%), and the round-trip time is near its "
@@ -254,14 +255,14 @@ static char *describe_spans(const connection_result *r, double percent)
     switch (r->first) {
     case CAUSE_SENDER_HOST:
     case CAUSE_RECEIVER_HOST:
-        return g_strdup_printf("the program waited only for the disk for %.0f %% of the time. %s", percent, unknown);
+        return g_strdup_printf("for %.0f %% of the time, the program waited only for the disk. %s", percent, unknown);
     case CAUSE_SENDER_IDLE:
     case CAUSE_RECEIVER_PROGRAM:
         return g_strdup_printf(
-            "the program waited neither for the disk nor for the network for %.0f %% of the time. %s", percent,
+            "for %.0f %% of the time, the program waited neither for the disk nor for the network. %s", percent,
             unknown);
     default:
-        return g_strdup_printf("the program waited for the network for %.0f %% of the time. %s", percent, unknown);
+        return g_strdup_printf("for %.0f %% of the time, the program waited for the network. %s", percent, unknown);
     }
 }
 
@@ -273,9 +274,9 @@ char *connection_advice(const connection_result *r)
         return r->origin == ORIGIN_TRANSFER ? describe_transfer(r) : describe_spans(r, share);
     switch (r->first) {
     case CAUSE_RECEIVE_BUFFER:
-        return describe_window(r, "receive window", r->window, "maximum of net.ipv4.tcp_rmem, or SO_RCVBUF", r->peer);
+        return describe_window(r, "receive window", r->window, "maximum of net.ipv4.tcp_rmem (or SO_RCVBUF)", r->peer);
     case CAUSE_SEND_BUFFER:
-        return describe_window(r, "send buffer", r->send_buffer / 2, "maximum of net.ipv4.tcp_wmem, or SO_SNDBUF",
+        return describe_window(r, "send buffer", r->send_buffer / 2, "maximum of net.ipv4.tcp_wmem (or SO_SNDBUF)",
                                r->local);
     case CAUSE_RECEIVER_PROGRAM:
         return g_strdup_printf("unread data closed the window for %.0f %% of the time: the program at %s reads only %s",
@@ -288,27 +289,27 @@ char *connection_advice(const connection_result *r)
                                share, units_amount(r->path_rate * 8, "bit/s", a));
     case CAUSE_SENDER_HOST:
         return g_strdup_printf(
-            "the sending program waited for a processor or a disk of %s for %.0f %% of the time, and "
-            "had no data to send",
-            r->host, share);
+            "for %.0f %% of the time, the sending program had no data to send, because it waited for a processor or a "
+            "disk of %s",
+            share, r->host);
     case CAUSE_RECEIVER_HOST:
         return g_strdup_printf(
-            "unread data closed the window for %.0f %% of the time while the receiving program waited "
-            "for a processor or a disk of %s",
+            "for %.0f %% of the time, unread data closed the window while the receiving program waited for a processor "
+            "or a disk of %s",
             share, r->peer_host);
     case CAUSE_LOSS:
         return describe_loss(r);
     case CAUSE_PATH_QUEUE:
         return describe_path(r,
-                             g_strdup_printf("its queue adds %s to the round-trip time of %s",
+                             g_strdup_printf("the queue of the path adds %s to the minimum round-trip time of %s",
                                              units_time(r->rtt_ns - r->rtt_min_ns, b), units_time(r->rtt_min_ns, c)));
     case CAUSE_PATH:
         return describe_path(r, g_strdup("no buffer or program limits the connection"));
     case CAUSE_POLICED:
         return g_strdup_printf(
-            "the path drops segments whenever the congestion window reaches about the same size, and nothing waits in "
-            "a queue. A policer, or a link with a short queue, limits the rate to "
-            "about %s; shape the traffic to this rate, or raise the limit",
+            "the path drops segments whenever the congestion window reaches about the same size, but the round-trip "
+            "time shows no queue. A policer, or a link with a short queue, limits the rate to about %s; shape the "
+            "traffic to this rate, or raise the limit",
             units_amount(r->rate * 8, "bit/s", a));
     case CAUSE_REVERSE:
         return g_strdup_printf("the acknowledgements from %s wait in a queue on the way back, so the round-trip time "
@@ -323,9 +324,9 @@ char *connection_advice(const connection_result *r)
         if (r->brief)
             return g_strdup("the connection ended before the sensor measured it twice, so only its handshake is known");
         if (r->ends == ENDS_RECEIVER)
-            return g_strdup_printf("the receiver did not limit the connection, and the records of the sender are "
-                                   "missing: run nlsensor connections at %s",
+            return g_strdup_printf("the receiver did not limit the connection, and the log lacks the records of the "
+                                   "sender; run nlsensor connections at %s",
                                    r->local);
-        return g_strdup("counters decreased, so the records do not belong to one connection");
+        return g_strdup("the connection's counters decreased, so the records belong to several connections");
     }
 }

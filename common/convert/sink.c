@@ -105,9 +105,11 @@ void losses_report(const char *format, const uint64_t losses[LOSS_COUNT])
                         "records were written without their empty standard fields"},
         [LOSS_NAMES] = {"field name has \"_\" instead of characters that the format cannot represent",
                         "field names have \"_\" instead of characters that the format cannot represent"},
-        [LOSS_FIELDS] = {"field was left out", "fields were left out"},
+        [LOSS_FIELDS] = {"field was left out, because it is too large or the format cannot represent it",
+                         "fields were left out, because they are too large or the format cannot represent them"},
         [LOSS_TIMES] = {"time before 1970 was written as 1970", "times before 1970 were written as 1970"},
-        [LOSS_RECORDS] = {"record was left out", "records were left out"},
+        [LOSS_RECORDS] = {"record was left out, because the format cannot represent it",
+                          "records were left out, because the format cannot represent them"},
     };
     for (size_t i = 0; i < LOSS_COUNT; i++)
         if (losses[i] > 0)

@@ -221,7 +221,7 @@ static void report_missing(program_reading *reading)
         return;
     nl_sequences_list_missing(reading->sequences, program_lost, reading);
     if (!nl_sequences_is_complete(reading->sequences))
-        program_error("not checked completely: the sources have too many streams or gaps; more records may be missing");
+        program_error("the sources have too many streams or gaps for a complete check; more records may be missing");
 }
 
 nl_decoder_options program_decoder_options(program_reading *reading, const char *source)
@@ -349,9 +349,9 @@ int program_reading_finish(program_reading *reading)
         program_error("%" PRIu64 " more malformed line%s", reading->malformed - SHOWN,
                       nl_plural(reading->malformed - SHOWN));
     if (reading->gaps > SHOWN)
-        program_error("%" PRIu64 " record%s missing in total", reading->lost, nl_plural(reading->lost));
+        program_error("%" PRIu64 " record%s missing in total", reading->lost, reading->lost == 1 ? " is" : "s are");
     if (reading->repeated > 0)
-        program_error("%" PRIu64 " duplicate record%s of an archive ignored", reading->repeated,
+        program_error("ignored %" PRIu64 " duplicate record%s of an archive", reading->repeated,
                       nl_plural(reading->repeated));
     /* If reading failed, the last line ends at the position of the failure, and this is not a defect of the log. */
     if (reading->unterminated > 0 && !reading->failed)

@@ -205,7 +205,7 @@ static term *parse_any(parser *p)
     if (*p->at != ')')
         return parse_error(p, "\")\"");
     if (p->filter->test_count == TESTS_MAX)
-        return nl_error_null(NL_ERROR_LIMIT, "more than %d any()", TESTS_MAX);
+        return nl_error_null(NL_ERROR_LIMIT, "an expression may have at most %d any()", TESTS_MAX);
     char *text = g_strndup(from, (size_t)(p->at - from));
     nl_filter *test = nl_filter_parse(text);
     g_free(text);
@@ -262,7 +262,7 @@ static term *parse_term(parser *p)
 {
     term *t = NULL;
     if (p->depth == NESTED_MAX)
-        return nl_error_null(NL_ERROR_LIMIT, "more than %d nested parentheses", NESTED_MAX);
+        return nl_error_null(NL_ERROR_LIMIT, "an expression may have at most %d nested parentheses", NESTED_MAX);
     p->depth++;
     if (skip_sign(p, "!") || skip_word(p, "not")) {
         term *operand = parse_term(p);

@@ -106,7 +106,7 @@ static bool confine_refuse(const char *what)
 {
     return nl_error_false(NL_ERROR_PERMISSION,
                           "%s: a running daemon can use only the directories and ports that its configuration named at "
-                          "the start; restart the daemon (see confine)",
+                          "the start; restart the daemon (see --confine)",
                           what);
 }
 

@@ -19,10 +19,10 @@ void daemon_detach(bool keep_streams)
     int ends[2], status = 0;
     char ready;
     if (pipe2(ends, O_CLOEXEC) != 0)
-        program_fail(PROGRAM_PROBLEM, "start in the background: %s", strerror(errno));
+        program_fail(PROGRAM_PROBLEM, "cannot start in the background: %s", strerror(errno));
     pid_t child = fork();
     if (child < 0)
-        program_fail(PROGRAM_PROBLEM, "start in the background: %s", strerror(errno));
+        program_fail(PROGRAM_PROBLEM, "cannot start in the background: %s", strerror(errno));
     if (child == 0) {
         close(ends[0]);
         starter = ends[1];
@@ -51,7 +51,7 @@ void daemon_ready(void)
     if (nothing >= 0)
         close(nothing);
     if (write(starter, "", 1) != 1)
-        program_error("start in the background: %s", strerror(errno));
+        program_error("cannot start in the background: %s", strerror(errno));
     close(starter);
     starter = -1;
 }

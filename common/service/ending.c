@@ -65,5 +65,5 @@ void ending_enforce(const char *pid_file)
     if (error == 0)
         pthread_detach(thread);
     else
-        program_error("start a thread: %s", strerror(error));
+        program_error("cannot start a thread: %s", strerror(error));
 }

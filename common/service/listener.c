@@ -73,8 +73,15 @@ static int bind_and_listen(const struct sockaddr *address, socklen_t size, int t
     return -1;
 }
 
-/* Sets the error for an address that is open to other hosts. `url` is the URL for messages. Returns false. */
-static bool open_to_others(const listening *asked, const char *url)
+/* Returns the URL for messages. The caller frees it. */
+static char *listener_shown_url(const listening *asked)
+{
+    const size_t own = strlen("x-netlog");
+    return asked->http && strncmp(asked->url, "x-netlog", own) == 0 ? program_format("http%s", asked->url + own)
+                                                                    : program_copy(asked->url);
+}
+
+bool listener_reject_open(const listening *asked)
 {
     const char *certificates = asked->text == NULL || strstr(asked->url, "udp:") != NULL ? "" /* no TLS */
                                : asked->http
@@ -82,16 +89,11 @@ static bool open_to_others(const listening *asked, const char *url)
                                : strncmp(asked->url, "x-netlog:", 9) == 0
                                    ? ", or require client certificates: x-netlogs://HOST?cert=FILE&key=FILE&ca=FILE"
                                    : ", or require client certificates with cert=, key= and ca= in the URL";
-    return nl_error_false(NL_ERROR_PERMISSION,
-                          "listen on %s: the address is open to other hosts; add --allow NETWORK%s", url, certificates);
-}
-
-/* Returns the URL for messages. The caller frees it. */
-static char *listener_shown_url(const listening *asked)
-{
-    const size_t own = strlen("x-netlog");
-    return asked->http && strncmp(asked->url, "x-netlog", own) == 0 ? program_format("http%s", asked->url + own)
-                                                                    : program_copy(asked->url);
+    char *url = listener_shown_url(asked);
+    nl_error_set(NL_ERROR_PERMISSION, "listen on %s: the address is open to other hosts; add --allow NETWORK%s", url,
+                 certificates);
+    free(url);
+    return false;
 }
 
 /* Returns a URL of the address. The caller frees it. */
@@ -116,7 +118,7 @@ static bool open_internet(const nl_url *url, const listening *asked, bool remote
         addresses = NULL;
     for (struct addrinfo *a = addresses; a != NULL && good; a = a->ai_next) {
         if (!remote_allowed && !asked->authenticated && !network_is_local(a->ai_addr)) {
-            good = open_to_others(asked, shown);
+            good = listener_reject_open(asked);
             break;
         }
         int fd = bind_and_listen(a->ai_addr, a->ai_addrlen, type);
@@ -205,7 +207,7 @@ static bool take_inherited(int fd, const listening *asked, bool remote_allowed, 
     }
     bool remote = !network_is_local((struct sockaddr *)&bound);
     if (remote && !asked->authenticated && !remote_allowed)
-        return open_to_others(asked, asked->url);
+        return listener_reject_open(asked);
     listener_add(listeners, count,
                  (listener){.fd = fd,
                             .asked = asked,

@@ -55,6 +55,12 @@ typedef struct listener {
 bool listener_open(const listening *asked, bool remote_allowed, listener **listeners, size_t *count);
 
 /*
+ * Sets the error for an address that is open to other hosts, but has neither allowed networks nor client certificates.
+ * Returns false.
+ */
+bool listener_reject_open(const listening *asked);
+
+/*
  * Rejects further connections without closing the socket. Do not use it for sockets that systemd opened and keeps open.
  */
 void listener_end(listener *l);

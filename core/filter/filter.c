@@ -170,7 +170,8 @@ nl_status nl_filter_match(const nl_filter *filter, const nl_record *record, uint
     while (at < NL_FILTER_NO) {
         bool result;
         if (match_test(filter, &filter->tests[at], record, steps, &result) != NL_OK)
-            return nl_error_set(NL_ERROR_LIMIT, "the evaluation of the expression exceeds the step limit");
+            return nl_error_set(NL_ERROR_LIMIT,
+                                "the expression needs too many steps for this record; use a simpler expression");
         at = filter->tests[at].next[result];
     }
     *matches = at == NL_FILTER_YES;

@@ -393,7 +393,8 @@ static bool parse(parser *p)
     nl_buffer *text = &p->filter->text;
     int depth = nl_filter_print(p->filter, p->nodes, root, text);
     if (depth > NL_FILTER_DEPTH_MAX || text->size > NL_FILTER_SIZE_MAX) {
-        nl_error_set(NL_ERROR_LIMIT, "the canonical form may have at most %d bytes and %d nested parentheses",
+        nl_error_set(NL_ERROR_LIMIT,
+                     "the expression is too long or too deeply nested; use at most %d bytes and %d nested parentheses",
                      NL_FILTER_SIZE_MAX, NL_FILTER_DEPTH_MAX);
         return false;
     }

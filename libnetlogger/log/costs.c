@@ -134,7 +134,7 @@ static nl_status measure_apart(measuring *m)
     pthread_t thread;
     int error = nl_thread_create(&thread, NULL, measure_all, m);
     if (error != 0)
-        return nl_error_set(NL_ERROR_SYSTEM, "start the measuring thread: %s", strerror(error));
+        return nl_error_set(NL_ERROR_SYSTEM, "cannot start the measuring thread: %s", strerror(error));
     pthread_join(thread, NULL);
     return NL_OK;
 }

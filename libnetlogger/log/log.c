@@ -595,7 +595,7 @@ static void leave_for_recovery(nl_log *log)
 static nl_status fail_undelivered(nl_status status, uint64_t waiting, uint64_t lost, bool kept)
 {
     static const char cause[] =
-        "the ring was full, memory was short, or a signal handler logged while its thread was logging";
+        "the ring was full, memory ran out, or a signal handler logged while its thread was logging";
     const char *directory = kept ? nl_session_directory() : "";
     const char *plural = nl_plural(waiting + lost);
     const char *where = kept ? "; nlrecover delivers " : "", *what = !kept          ? ""

@@ -254,7 +254,8 @@ static bool marker_claim_slot(unsigned *slot)
             *slot = i;
             return true;
         }
-    nl_error_set(NL_ERROR_LIMIT, "%d probes that measure times are attached, which is the maximum", NL_TIME_PROBES_MAX);
+    nl_error_set(NL_ERROR_LIMIT, "the maximum number of probes that measure times (%d) is attached",
+                 NL_TIME_PROBES_MAX);
     return false;
 }
 

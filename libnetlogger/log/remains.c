@@ -210,7 +210,7 @@ nl_status nl_remains_open(nl_remains *remains, int parent, const char *name)
         close_file(&remains->sites);
         if (sites == NL_OK || sites == NL_END)
             return NL_OK;
-        mapped = nl_error_prepend("recover %s: sites", name);
+        mapped = nl_error_prepend("recover %s/sites", name);
     }
     nl_remains_close(remains);
     return mapped == NL_OK ? NL_AGAIN : mapped;

@@ -38,7 +38,7 @@ static bool set_name(void *place, const nl_option *row, const char *value)
 static bool set_subject(void *place, const nl_option *row, const char *value)
 {
     if (*value == '.' || strstr(value, "..") != NULL || value[strlen(value) - 1] == '.')
-        return nl_error_false(NL_ERROR_INVALID, "\"%s\" has an empty part between two dots or at an end", value);
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" begins or ends with a dot, or has two dots in a row", value);
     return check_name(value, ".") && nl_option_set_by_type(row, place, value);
 }
 
@@ -212,7 +212,7 @@ static nl_status read_options(nats_place *place, const nl_url *url, bool output)
     if (status != NL_OK)
         return NL_FAILED;
     if ((place->user == NULL) != (place->password == NULL))
-        return nl_error_set(NL_ERROR_INVALID, "a user needs a password, and a password needs a user");
+        return nl_error_set(NL_ERROR_INVALID, "a user requires a password, and a password requires a user");
     if ((place->cert == NULL) != (place->key == NULL))
         return nl_error_set(NL_ERROR_INVALID, "cert= needs key=, and key= needs cert=");
     place->tls |= place->ca != NULL || place->cert != NULL || place->tls_name != NULL;

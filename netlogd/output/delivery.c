@@ -544,7 +544,7 @@ void delivery_start(delivery *d, output_place end, nl_log *log)
     int error = nl_thread_create(&d->thread, NULL, delivery_run, d);
     d->started = error == 0;
     if (!d->started)
-        program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(error));
+        program_fail(PROGRAM_PROBLEM, "cannot start a thread: %s", strerror(error));
 }
 
 void delivery_wrote(delivery *d, size_t size)

@@ -30,14 +30,14 @@ static nl_status check_piece(const nl_time_index *index, int fd, size_t i)
     if (entry->records == UINT64_MAX)
         return NL_OK;
     if (!time_scan(fd, nl_time_index_start(index, i), entry->end, entry->end, &found) || found.end != entry->end)
-        return nl_error_set(NL_ERROR_INVALID, "the range does not end at the end of a record");
+        return nl_error_set(NL_ERROR_INVALID, "the entry does not end at the end of a record");
     if (found.records == UINT64_MAX) /* the unreadable records were already reported */
         return NL_OK;
     if (found.min_ns < entry->min_ns || found.max_ns > entry->max_ns)
-        return nl_error_set(NL_ERROR_INVALID, "the range contains records outside its time range");
+        return nl_error_set(NL_ERROR_INVALID, "the file has records outside the entry's time range");
     return found.records == entry->records
                ? NL_OK
-               : nl_error_set(NL_ERROR_INVALID, "the range contains a different number of records");
+               : nl_error_set(NL_ERROR_INVALID, "the entry has the wrong number of records");
 }
 
 /* Returns whether all segments of the value index, if there is one, are valid. */
@@ -70,7 +70,8 @@ static file_index_state check_pieces(const char *path, const nl_time_index *inde
         return FILE_INDEX_DAMAGED;
     }
     if (index->surplus) {
-        printf("%s" NL_TIME_INDEX_SUFFIX ": after entry %zu: damaged, or the file is shorter\n", path, index->count);
+        printf("%s" NL_TIME_INDEX_SUFFIX ": after entry %zu: damaged, or the log file has become shorter\n", path,
+               index->count);
         return FILE_INDEX_DAMAGED;
     }
     bool all = fstat(fd, &status) == 0 && nl_time_index_start(index, index->count) == (uint64_t)status.st_size;
@@ -163,7 +164,7 @@ bool file_index_rebuild(const char *path)
         to = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     bool made = to >= 0 && file_index_check_make(fd, to) && rename(beside, name) == 0;
     if (!made)
-        program_error("make %s: %s", name, strerror(errno));
+        program_error("create %s: %s", name, strerror(errno));
     if (!made && to >= 0)
         unlink(beside);
     if (fd >= 0)

@@ -138,11 +138,12 @@ static nl_status keep_unread(const open_spans *o)
     char *kept = program_format("%s.unread-%" PRId64, o->path, nl_time_now_ns());
     nl_status status = NL_OK;
     if (rename(o->path, kept) != 0)
-        status = nl_error_set_errno("%s: malformed or written by another version; rename the file", o->path);
+        status = nl_error_set_errno("%s: malformed or written by another version of netlogd; rename the file", o->path);
     else
-        program_error("%s: malformed or written by another version, so netlogd sends the open spans without their "
-                      "starts; netlogd renamed the file to %s, which you can remove",
-                      o->path, kept);
+        program_error(
+            "%s: malformed or written by another version of netlogd, so netlogd sends the open spans without their "
+            "starts; netlogd renamed the file to %s, which you can remove",
+            o->path, kept);
     free(kept);
     return status;
 }

@@ -561,8 +561,8 @@ static bool is_meant(output *out, const nl_record *record)
         return matches;
     if (out->counts.undecided++ == 0)
         program_error(
-            "output %s: evaluating where= for a record takes more than %llu steps; netlogd stores such records, and "
-            "only counts them from now on",
+            "output %s: evaluating where= for a record takes more than %llu steps; netlogd stores and counts such "
+            "records, and does not report further ones",
             out->options.target, (unsigned long long)NL_FILTER_STEPS_MAX);
     return true;
 }

@@ -169,8 +169,8 @@ static bool is_finished(retention *r, const output_options *options, const old_f
     if (r->excess_since_ns == 0 || total <= r->size_limit || now_ns - r->excess_since_ns < EXCESS_NS)
         return false;
     r->unsearched++;
-    program_error("%s: netlogd deletes this file without searching it for requests to keep, because the files have "
-                  "become too large",
+    program_error("%s: netlogd deletes this file without searching it for requests to keep, because all files "
+                  "together have become too large",
                   file->name);
     nl_write(log, NL_WARNING, "Netlogd.FileNotSearched", "FILE=%s BYTES=%llu", file->name,
              (unsigned long long)file->size);

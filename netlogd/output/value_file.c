@@ -384,7 +384,7 @@ bool value_file_rename(value_file *v)
                           : fstat(v->file, &status) == 0 && make_alike(v->fd, &status) && fsync(v->fd) == 0 &&
                                 rename(v->name, v->final_name) == 0;
     if (!done)
-        program_error("make %s: %m", v->final_name);
+        program_error("create %s: %m", v->final_name);
     return done && !v->failed;
 }
 

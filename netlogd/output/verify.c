@@ -124,7 +124,7 @@ static void report_missing(check *c)
     nl_sequences_list_missing(c->sequences, on_missing, c);
     if (nl_sequences_is_complete(c->sequences))
         return;
-    printf("not checked completely: the files have too many streams or gaps; more records may be missing\n");
+    printf("the files have too many streams or gaps for a complete check; more records may be missing\n");
     c->damaged = true;
 }
 

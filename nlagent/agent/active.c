@@ -187,7 +187,7 @@ static bool active_may_start(const agent *a)
     for (const active *s = a->sensors; s != NULL; s = s->next)
         running += s->process != NULL;
     return running < a->limits.sensors ||
-           nl_error_false(NL_ERROR_LIMIT, "%zu sensors are running, which is the maximum", running);
+           nl_error_false(NL_ERROR_LIMIT, "the maximum number of sensors (%zu) is running", running);
 }
 
 active *active_get(agent *a, const char *text)

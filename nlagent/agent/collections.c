@@ -112,7 +112,7 @@ static char **make_command(const collections *c, const collection_options *o)
 const char *collections_start(collections *c, const collection_options *o)
 {
     if (c->count == COLLECTIONS_MAX) {
-        nl_error_set(NL_ERROR_LIMIT, "%d collections are running, which is the maximum", COLLECTIONS_MAX);
+        nl_error_set(NL_ERROR_LIMIT, "the maximum number of collections (%d) is running", COLLECTIONS_MAX);
         return NULL;
     }
     collection *one = nl_memory_check(calloc(1, sizeof *one));

@@ -61,7 +61,7 @@ condition *condition_new(const condition_options *o)
     if (!(o->interval_s >= 0 && o->interval_s <= 86400))
         return reject(c, "the interval is out of range; use 0 to 86400 seconds");
     if (examines_field != (o->field != NULL))
-        return reject(c, "a condition requires a field and one of change, above and percent");
+        return reject(c, "a condition requires a field, and change, above or percent");
     if (!isnan(o->below) && !(o->below <= o->above))
         return reject(c, "below is greater than above");
     if (!isnan(o->percent) && !(o->percent >= 0))

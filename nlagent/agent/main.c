@@ -142,7 +142,7 @@ static bool may_change(const serving *s, const agent_settings *now)
     for (size_t i = 0; i < s->count; i++)
         if (s->listeners[i].remote && now->allow.count == 0 &&
             !find_listening(s, now, s->listeners[i].asked)->authenticated)
-            return nl_error_false(NL_ERROR_INVALID, "listen: the address is open to other hosts; add --allow NETWORK");
+            return listener_reject_open(find_listening(s, now, s->listeners[i].asked));
     return now->access == NULL || confine_keep_file(now->access, CONFINE_READ);
 }
 

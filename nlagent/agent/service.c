@@ -456,7 +456,7 @@ static void do_start(call *c)
     if (c->failed || !service_check_right(c, RIGHT_START, "you are not allowed to start sensors"))
         return;
     if (!(interval_s >= c->agent->limits.min_interval_s && interval_s <= 86400)) {
-        service_fail(c, NL_ERROR_INVALID, "interval is out of range; use %g to 86400 seconds",
+        service_fail(c, NL_ERROR_INVALID, "the interval is out of range; use %g to 86400 seconds",
                      c->agent->limits.min_interval_s);
         return;
     }

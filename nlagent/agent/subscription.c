@@ -30,9 +30,10 @@ static bool subscription_is_within_limits(const agent *a, const char *owner)
     for (const subscription *s = a->subscriptions; s != NULL; s = s->next)
         own += strcmp(s->owner, owner) == 0;
     if (a->subscription_count >= a->limits.subscriptions)
-        return nl_error_false(NL_ERROR_LIMIT, "%zu subscriptions exist, which is the maximum", a->subscription_count);
+        return nl_error_false(NL_ERROR_LIMIT, "the maximum number of subscriptions (%zu) exists",
+                              a->subscription_count);
     return own < a->limits.per_consumer ||
-           nl_error_false(NL_ERROR_LIMIT, "%s has %zu subscriptions, which is the maximum per client", owner, own);
+           nl_error_false(NL_ERROR_LIMIT, "%s has the maximum number of subscriptions per client (%zu)", owner, own);
 }
 
 static void on_schedule(evutil_socket_t fd, short what, void *user)

@@ -648,7 +648,7 @@ static const sensor_field fields[] = {
      "1 if the kernel reports all ends of connections, which requires CAP_BPF and CAP_PERFMON, otherwise 0"},
     {"TcpConnections", "TCP.ENDS", "", "TcpClose records so far; absent if the kernel does not report ends"},
     {"TcpConnections", "TCP.ENDS.MISSED", "",
-     "connections that the sensor missed so far; absent with arguments if TCP.ENDS.WATCHED is 0"},
+     "connections that the sensor missed so far; absent if the sensor has arguments and TCP.ENDS.WATCHED is 0"},
     {"TcpConnections", "TCP.COST", "us", "processor time of this measurement"},
     {0},
 };

@@ -180,7 +180,7 @@ static const sensor_field vm_fields[] = {
     {"VmActivity", "VM.PAGED.IN", "bytes/s", "data read from block devices"},
     {"VmActivity", "VM.PAGED.OUT", "bytes/s", "data written to block devices"},
     {"VmActivity", "VM.ALLOCATED", "pages/s", "pages allocated in the normal zone"},
-    {"VmActivity", "VM.SCANNED", "pages/s", "pages scanned by kswapd because memory is short"},
+    {"VmActivity", "VM.SCANNED", "pages/s", "pages scanned by kswapd because memory is scarce"},
     {"VmActivity", "VM.SCANNED.DIRECT", "pages/s", "pages scanned by processes that need memory immediately"},
     {"VmActivity", "VM.STOLEN", "pages/s", "pages reclaimed by kswapd"},
     {"VmActivity", "VM.OOM.KILLS", "processes", "processes newly killed for lack of memory"},

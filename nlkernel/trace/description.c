@@ -214,9 +214,9 @@ static bool parse_body(const description *d, rules_line *l, GArray *names)
     uint64_t index;
     known_name *known = next_text(l, text) ? find_name(names, text) : NULL;
     if (!d->is_line || known == NULL || !next_number(l, WORD_INDEX_MAX, &index) || index == 0 || !is_end(l))
-        return fail_line(l,
-                         "NAME WORD, after frame = line: the name of a request or reply from an earlier line, and the "
-                         "number of the word after the name (from 1) that contains the length in bytes");
+        return fail_line(
+            l, "NAME WORD, and frame = line above it. NAME is a request or reply of a line above. WORD is the "
+               "position of the length, in bytes, among the words after NAME, from 1");
     known->body = (unsigned)index + 1;
     return true;
 }

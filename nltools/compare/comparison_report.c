@@ -39,8 +39,8 @@ static char *text_total(const comparison *c)
 {
     char *old = text_ns(c->total.before), *new = text_ns(c->total.after),
          *change = text_change(&c->total, COMPARISON_RATE);
-    char *text = g_strdup_printf("a request%s takes %s (was %s): %s", c->mix != NULL ? " of the same mix" : "", new,
-                                 old, change);
+    char *text = g_strdup_printf("%sa request takes %s (was %s): %s", c->mix != NULL ? "with an unchanged mix, " : "",
+                                 new, old, change);
     g_free(old);
     g_free(new);
     g_free(change);

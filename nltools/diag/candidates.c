@@ -428,10 +428,14 @@ void candidate_offer(search *s, candidate *c)
     if (counts && c->cause != NULL) {
         char *where = text_process_place(s->v, c->place, c->process, c->host), *part = text_share(share),
              *removed = text_share(c->explained);
+        const char *name = c->column != NULL ? c->column->name : "", *of = "";
+        if (*name == '@') { /* the hosts of a program */
+            name++;
+            of = *name != '\0' ? " host of" : " host";
+        }
         g_ptr_array_add(s->f->tried,
-                        g_strdup_printf("%s%s%s: %s: %s of the time, explains %s of the variation, p = %.2g", c->cause,
-                                        c->column != NULL ? " " : "", c->column != NULL ? c->column->name : "", where,
-                                        part, removed, c->p));
+                        g_strdup_printf("%s%s%s%s: %s: %s of the time, explains %s of the variation, p = %.2g",
+                                        c->cause, of, *name != '\0' ? " " : "", name, where, part, removed, c->p));
         g_free(where);
         g_free(part);
         g_free(removed);

@@ -135,7 +135,7 @@ static void add_evidence(const findings *f, const connection_joins *j, finding *
     connection_result limited = *longest;
     limited.first = (connection_cause)largest;
     char *advice = connection_advice(&limited), *part = text_share(MIN(1, sums[largest] / all));
-    finding_evidence(x, "the connection %s > %s is limited by: %s, %s of this time (confidence: %s)", longest->local,
+    finding_evidence(x, "main limit of the connection %s > %s: %s, %s of this time (confidence: %s)", longest->local,
                      longest->peer, connection_cause_name(limited.first), part,
                      connection_confidence(longest, limited.first));
     const connection_fault *fault = fault_of(x, limited.first);

@@ -133,13 +133,16 @@ static void describe_branch(finding *f, const visits *v, const candidate *c, con
          *when = b->host != NULL ? g_strdup(" than on other hosts")
                                  : g_strdup_printf(" from %s to %s after the first request began", from, to);
     f->answer = g_strdup_printf("%s of the requests' time: %s %s more often%s", part, where, does, when);
-    f->advice = b->column != NULL ? "find out why the cache has fewer of the values: its size, its expiry, restarts"
-                                  : "find out why these visits make the call more often";
-    finding_evidence(f,
-                     b->is_repeated ? "%.3g of these calls per visit %s, and %.3g per visit otherwise"
-                                    : "%.0f %% of the visits do this %s, and %.0f %% of the others",
-                     b->is_repeated ? b->share : 100 * b->share, b->host != NULL ? "there" : "then",
-                     b->is_repeated ? b->other : 100 * b->other);
+    f->advice = b->column != NULL
+                    ? "find out why the cache contains fewer of the values: check its size, its expiry and its restarts"
+                    : "find out why these visits make the call more often";
+    const char *which = b->host != NULL ? "on this host" : "at this time";
+    if (b->is_repeated)
+        finding_evidence(f, "a visit %s makes %.3g of these calls, and another visit makes %.3g", which, b->share,
+                         b->other);
+    else
+        finding_evidence(f, "%.0f %% of the visits %s %s, and %.0f %% of the others", 100 * b->share, which,
+                         b->column != NULL ? "miss the cache" : "make this call", 100 * b->other);
     g_free(does);
     g_free(from);
     g_free(to);
@@ -174,7 +177,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         char *which =
             g_strdup_printf(c->process != NULL ? "are in %s" : "are on %s", c->host != NULL ? who : "these hosts");
         finding_evidence(f,
-                         c->is_since          ? "%s then takes %s %s %s, and %s at other times or elsewhere"
+                         c->is_since          ? "at this time, %s takes %s %s %s, and %s at other times or elsewhere"
                          : c->process != NULL ? "%s takes %s %s %s, and %s in the other processes"
                                               : "%s takes %s %s %s, and %s on the other hosts",
                          compared, slow, c->process != NULL ? "in" : "on", c->host != NULL ? who : "these hosts",
@@ -201,7 +204,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                              c->host, c->values > 1 ? "these values" : "this value", 100 * c->other_share);
         char *which = g_strdup_printf("have %s", c->values > 1 ? "one of these values" : values);
         finding_evidence(f,
-                         c->is_since ? "%s then takes %s with %s, and %s at other times or with other values"
+                         c->is_since ? "at this time, %s takes %s with %s, and %s at other times or with other values"
                                      : "%s takes %s with %s, and %s with other values",
                          c->kind.column == c->column ? "a visit" : compared, slow,
                          c->values > 1 ? "these values" : values, other);
@@ -211,7 +214,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
             finding_evidence(f, "the time of these visits grows with %s, which is larger for %s", c->amount->name,
                              c->values > 1 ? "these values" : "this value");
         if (c->is_ordinary || c->is_uneven)
-            finding_evidence(f, c->is_uneven ? "the share of slow visits differs much between hosts or times"
+            finding_evidence(f, c->is_uneven ? "the share of slow visits differs greatly between hosts or times"
                                              : "the share of slow visits is similar on all hosts and at all times");
         g_free(which);
         g_free(values);
@@ -236,7 +239,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         else if (c->power > 0)
             finding_evidence(f, "the time grows like %s to the power of %.1f", name, c->power);
         if (c->is_uneven)
-            finding_evidence(f, "the share of %s values differs much between hosts or times",
+            finding_evidence(f, "the share of %s values differs greatly between hosts or times",
                              c->falls ? "small" : "large");
     } else if (strcmp(c->cause, "load") == 0) {
         f->answer =
@@ -277,9 +280,9 @@ void finding_describe(const search *s, finding *f, const candidate *c)
     } else if (strcmp(c->cause, "timeout") == 0 && c->m.given_up) {
         f->answer = g_strdup_printf("%s of the requests' time: %s ends after a timeout of %s", part, where, period);
         f->advice = "find out why no answer arrives in this time";
-        finding_evidence(f,
-                         "%.1f %% of the %u visits take this time, to within 2 %%, and few visits take similar times",
-                         100 * c->m.share, p->work_count);
+        finding_evidence(
+            f, "%.1f %% of the %u visits take this time, to within 2 %%; few other visits take nearly as long",
+            100 * c->m.share, p->work_count);
     } else if (strcmp(c->cause, "timeout") == 0 || c->m.is_sometimes) {
         f->answer = g_strdup_printf(
             "%s of the requests' time: %s sometimes takes %s longer, like %s", part, where, period,
@@ -311,8 +314,8 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         } else if (c->m.constant)
             finding_evidence(f, "half of the %u visits take the same time, to within 0.5 %%", c->count);
         else
-            finding_evidence(f, "the visits end at multiples of %s; the regularity is %.2f (maximum 1)", period,
-                             c->explained);
+            finding_evidence(f, "the visits end at multiples of %s, with a regularity of %.2f (0: random; 1: exact)",
+                             period, c->explained);
     } else if (strcmp(c->cause, "batch") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s waits until a batch is full", part, where);
         f->advice = "limit the time that a batch waits, or make batches smaller";

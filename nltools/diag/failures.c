@@ -247,8 +247,9 @@ static void add_finding(findings *f, const failure_counts *c, const failure_grou
                     : g_strdup_printf("%s of the requests fail, %s of them in %s%s", part, how_many, where, with);
     x->advice = "look at the messages of the failed requests: nlstat --slowest, or nlv";
     finding_evidence(x,
-                     partial ? "%u of %u requests contain a failure; this place failed first in %u"
-                             : "%u of %u requests failed; this place failed first in %u",
+                     partial
+                         ? "%u of %u requests contain a failure; in %u of these, the first failure was in this place"
+                         : "%u of %u requests failed; in %u of these, the first failure was in this place",
                      c->failed, v->requests->len, c->by_place[c->most]);
     describe_rates(x, c, v, group);
     g_free(where);

@@ -456,7 +456,7 @@ void findings_drop_small(findings *f)
     for (guint i = f->list->len; i-- > 0;) {
         const finding *x = g_ptr_array_index(f->list, i);
         if (x->share < FINDING_MIN && x->cut != NULL && !x->confirmed) {
-            g_ptr_array_add(f->tried, g_strdup_printf("too small: %s", x->answer));
+            g_ptr_array_add(f->tried, g_strdup_printf("too small to report: %s", x->answer));
             change_claims(f, x, -1);
             g_ptr_array_remove_index(f->list, i);
         }

@@ -235,13 +235,14 @@ static void take_alert(void *user, const watch_alert *a, const visits *v)
     if (a->ends && strcmp(a->place, WATCH_FAILURES) == 0)
         message = g_strdup_printf("failures are back to normal; more requests had failed since %s", since);
     else if (a->ends)
-        message = g_strdup_printf("%s: back to %s a request; it had been slower since %s", a->place, now, since);
+        message = g_strdup_printf("%s takes %s per request again; it had been slower since %s", a->place, now, since);
     else if (strcmp(a->place, WATCH_FAILURES) == 0)
-        message =
-            g_strdup_printf("more requests fail; failed requests take %s of the requests' time since %s", share, since);
+        message = g_strdup_printf("more requests fail; since %s, failed requests have taken %s of the requests' time",
+                                  since, share);
     else
-        message = g_strdup_printf("%s: %s a request, usually %s; %s of the requests' time since %s", a->place, now,
-                                  usual, share, since);
+        message = g_strdup_printf("%s takes %s per request instead of the usual %s; since %s, this has cost %s of the "
+                                  "requests' time",
+                                  a->place, now, usual, since, share);
     print_alert(w, a, message, f, cause);
     if (w->log != NULL)
         record_alert(w, a, message, cause);

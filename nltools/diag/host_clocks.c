@@ -264,7 +264,7 @@ static void report_apart(const host_clocks *c, findings *f)
         g_free(f->cannot_tell);
         f->cannot_tell =
             g_strdup_printf("the clock of %s seems to be %s ahead of the clock of %s, unless messages take "
-                            "this time; log ClockOffset records",
+                            "that long; log ClockOffset records",
                             doubt->host, ahead, doubt->other);
         g_free(ahead);
         return;
@@ -307,8 +307,9 @@ void host_clocks_report(const host_clocks *c, findings *f, bool corrected)
         x->sure = 0.95;
         x->explained = 1;
         x->advice = "synchronize the clock with chrony or ntpd, and log ClockOffset records (doc/clocks.md)";
-        x->answer = w->measured ? g_strdup_printf("the clock of %s is %s %s", w->host, off, direction)
-                                : g_strdup_printf("the clock of %s is %s to %s %s", w->host, low, high, direction);
+        x->answer = w->measured || strcmp(low, high) == 0
+                        ? g_strdup_printf("the clock of %s is %s %s", w->host, off, direction)
+                        : g_strdup_printf("the clock of %s is %s to %s %s", w->host, low, high, direction);
         if (w->measured)
             finding_evidence(
                 x, "measured %" G_GUINT64_FORMAT " time%s against the clock of %s, with an error of at most %s",
@@ -317,12 +318,12 @@ void host_clocks_report(const host_clocks *c, findings *f, bool corrected)
             finding_evidence(
                 x,
                 "in %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
-                " requests, events of this host and of %s do not have the order of the other hosts' events",
-                w->evidence, w->all, w->reference);
+                " requests, events on %s and events of the program %s have the opposite order to that on other hosts",
+                w->evidence, w->all, w->host, w->reference);
         else
             finding_evidence(x,
-                             "with equal clocks, %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
-                             " calls between %s and %s would begin before their callers",
+                             "according to the logged times, %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+                             " calls between %s and %s begin before their callers",
                              w->evidence, w->all, w->host, w->reference);
         finding_evidence(
             x, corrected ? "all other results use corrected times"

@@ -189,10 +189,10 @@ static char *reason_waits(const findings *f)
         if (waits_ns < CAUSE_SHARE * v->total_ns)
             continue;
         char *part = text_share(waits_ns / v->total_ns), *where = text_place(v, i, NULL),
-             *reason =
-                 g_strdup_printf("%s sometimes takes much longer, which is %s of the requests' time, and the log does "
-                                 "not show why; log when requests leave the queue there, or run nlsensor tcp",
-                                 where, part);
+             *reason = g_strdup_printf(
+                 "%s sometimes takes much longer, which costs %s of the requests' time, and the log does "
+                 "not show why; log when requests leave the queue there, or run nlsensor tcp",
+                 where, part);
         g_free(part);
         g_free(where);
         return reason;
@@ -251,9 +251,9 @@ static char *reason_unobserved(const findings *f)
     const bool doubts_clocks = p->kind == PLACE_EDGE && !place_clocks_are_known(v, p, p->path_ns / MAX(p->count, 1));
     char *part = text_share(p->path_ns / v->total_ns), *where = text_place(v, largest, NULL),
          *reason = g_strdup_printf(
-             "%s of the requests' time is in %s, and the log does not show what happens there; "
+             "%s accounts for %s of the requests' time, and the log does not show what happens there; "
              "log more events in this part of the program%s",
-             part, where, doubts_clocks ? ", and ClockOffset records, because the hosts' clocks may differ" : "");
+             where, part, doubts_clocks ? ", and ClockOffset records, because the hosts' clocks may differ" : "");
     g_free(part);
     g_free(where);
     return reason;

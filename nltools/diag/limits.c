@@ -319,26 +319,27 @@ static void limit_host(limit *all, const char *host, const load *l)
     bool swaps = l->swapped >= 1 << 20, faults = l->major_faults >= 100, waits = l->memory_waited >= 5;
     bool softirqs = is_softirq_bound(l), memory = waits || (swaps && faults);
     if (memory && add_host(&all[MEMORY], host)) {
-        tell(&all[MEMORY], swaps, "%.1f MB/s to or from swap space", l->swapped / 1e6);
-        tell(&all[MEMORY], waits, "at least one task was waiting for memory %.0f %% of the time", l->memory_waited);
-        tell(&all[MEMORY], faults, "%.0f major page faults per second (pages read from disk)", l->major_faults);
+        tell(&all[MEMORY], swaps, "the host transfers %.1f MB/s to or from swap space", l->swapped / 1e6);
+        tell(&all[MEMORY], waits, "at least one task waited for memory during %.0f %% of the time", l->memory_waited);
+        tell(&all[MEMORY], faults, "%.0f page faults per second read from disk (major faults)", l->major_faults);
     }
     if (!memory && (l->disk_busy >= 85 || l->io_waited >= 30) && add_host(&all[DISK], host)) {
-        tell(&all[DISK], l->disk_busy >= 0, "the disk is busy %.0f %% of the time", l->disk_busy);
-        tell(&all[DISK], l->io_waited >= 0, "at least one task was waiting for I/O %.0f %% of the time", l->io_waited);
-        tell(&all[DISK], l->disk_ms > 0, "a request takes %.1f ms", l->disk_ms);
+        tell(&all[DISK], l->disk_busy >= 0, "the disk is busy during %.0f %% of the time", l->disk_busy);
+        tell(&all[DISK], l->io_waited >= 0, "at least one task waited for I/O during %.0f %% of the time",
+             l->io_waited);
+        tell(&all[DISK], l->disk_ms > 0, "an I/O request takes %.1f ms", l->disk_ms);
     }
     if (softirqs && add_host(&all[SOFTIRQ], host)) {
         tell(&all[SOFTIRQ], true, "softirqs take %.0f %% of one processor", l->softirq);
         tell(&all[SOFTIRQ], l->softirq_user >= 0, "programs get %.0f %% of this processor", l->softirq_user);
-        tell(&all[SOFTIRQ], l->softirq_busy >= 0, "this processor is busy %.0f %% of the time", l->softirq_busy);
+        tell(&all[SOFTIRQ], l->softirq_busy >= 0, "this processor is busy during %.0f %% of the time", l->softirq_busy);
     }
     if (!softirqs && (l->cpu_busy >= 90 || l->cpu_waited >= 40)) {
         if (l->unread >= UNREAD) /* the program reads its input too slowly */
             all[CPU].alone |= FELT_TO;
         if (add_host(&all[CPU], host)) {
             tell(&all[CPU], l->cpu_busy >= 0, "the processors are %.0f %% busy", l->cpu_busy);
-            tell(&all[CPU], l->cpu_waited >= 0, "at least one task was waiting for a processor %.0f %% of the time",
+            tell(&all[CPU], l->cpu_waited >= 0, "at least one task waited for a processor during %.0f %% of the time",
                  l->cpu_waited);
             tell(&all[CPU], l->unread > 0, "unread data fills %.0f %% of the receive windows", 100 * l->unread);
         }
@@ -362,14 +363,15 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
         all[WINDOW].busy = busy;
         tell(&all[WINDOW], true, "connections waited for the %s in %.0f %% of the time in which they had data to send",
              receiver >= buffer ? "receiver's window" : "send buffer", 100 * waited);
-        tell(&all[WINDOW], true, "window %.0f kB, round trip %.1f ms: at most %.1f MB/s per connection",
+        tell(&all[WINDOW], true,
+             "with a window of %.0f kB and a round trip of %.1f ms, a connection carries at most %.1f MB/s",
              t->window / 1e3, t->rtt_us / 1e3, t->window / t->rtt_us);
         tell(&all[WINDOW], true, "%u connection%s", t->connections, nl_plural(t->connections));
     }
     if (l->retransmits >= 0.0005 && add_host(&all[LOSS], host)) {
         all[LOSS].part = l->felt;
         all[LOSS].busy = busy;
-        tell(&all[LOSS], true, "TCP retransmitted %.2f %%", 100 * l->retransmits);
+        tell(&all[LOSS], true, "TCP retransmitted %.2f %% of the segments", 100 * l->retransmits);
         tell(&all[LOSS], true, "losses reduce the rate during %.0f %% of the time", 100 * l->felt);
         tell(&all[LOSS], t->rtt_us > 0, "with a round trip of %.1f ms, this limits a connection to about %.1f MB/s",
              t->rtt_us / 1e3, 1448 / (t->rtt_us / 1e6) * sqrt(1.5 / l->retransmits) / 1e6);
@@ -377,7 +379,7 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
     /* A single small message keeps TCP busy for a round trip although no other data waits to be sent. */
     bool starved = t->unsent < 0.05 * t->cwnd || busy<0.7, stands = t->rtt_us> 1.5 * t->rtt_min_us;
     if (t->connections > 0 && starved && !stands && add_host(&all[STREAMS], host)) {
-        tell(&all[STREAMS], true, "connections have unacknowledged data %.0f %% of the time", 100 * busy);
+        tell(&all[STREAMS], true, "connections have unacknowledged data during %.0f %% of the time", 100 * busy);
         tell(&all[STREAMS], t->unsent >= 0,
              "on average %.0f bytes wait to be sent; the congestion window is %.0f bytes", t->unsent, t->cwnd);
         tell(&all[STREAMS], true, "the round trip takes %.1f ms; its minimum is %.1f ms", t->rtt_us / 1e3,

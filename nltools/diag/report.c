@@ -374,8 +374,10 @@ void report_text(const findings *f, const report_sources *sources, bool explain)
     g_free(limits);
     if (v->requests->len > 0 && v->total_ns > 0)
         print_places(f, explain ? v->places->len : PLACES_SHOWN);
-    if (explain) {
-        printable_print("\nnldiag tried %u explanations. These explain part of the variation:\n", f->tests);
+    if (explain && f->tests > 0) {
+        printable_print("\nnldiag tried %u explanation%s. %s\n", f->tests, nl_plural(f->tests),
+                        f->tried->len > 0 ? "These explain part of the variation:"
+                                          : "None of them explains a part of the variation.");
         for (guint i = 0; i < f->tried->len; i++)
             printable_print("  %s\n", (const char *)g_ptr_array_index(f->tried, i));
     }

@@ -117,8 +117,8 @@ static bool name_slow_disk(const findings *f, finding *x, const char *disk)
                     g_strdup_printf("a %s takes %.3g ms on the disk %s, and at most %.3g ms on the other hosts",
                                     k == 0 ? "read" : "write", own.ms[k], disk, other.ms[k]));
     g_ptr_array_add(l.evidence,
-                    g_strdup_printf("in total, reads and writes take %.3g ms longer in each second, and the "
-                                    "visits on this host %.3g ms",
+                    g_strdup_printf("in each second, reads and writes take %.3g ms longer in total, and the visits "
+                                    "on this host take %.3g ms longer",
                                     disk_ms, visits_ms));
     limit_name_finding(f, x, &l);
     g_hash_table_destroy(l.hosts);

@@ -50,9 +50,9 @@ static void print_first(const GPtrArray *rows, const connections_options *option
     const connections_row *row = g_ptr_array_index(rows, 0);
     const connection_result *r = &row->sum;
     if (by == NULL)
-        printf("Main cause of %s", row->name);
+        printf("Main limit of %s", row->name);
     else
-        printf("Main cause of %s %s (%s)", by, row->name, connection_distance_name(r->distance));
+        printf("Main limit of %s %s (%s)", by, row->name, connection_distance_name(r->distance));
     if (rows->len > 1)
         printf(", which %s of %u %s", orders[options->sort], rows->len, by == NULL ? "connections" : "groups");
     printf(": %s, %.0f %% of its time (confidence: %s)\n\n", connection_cause_name(r->first),

@@ -102,7 +102,8 @@ char *repeated_sources_describe(const repeated_sources *r)
     for (guint i = 0; i + 1 < r->sources->len; i++) {
         const source *earlier = &g_array_index(r->sources, source, i);
         if (2 * earlier->common > r->count)
-            return program_format("%.0f %% of the records of %s are also in %s; give each record once",
+            return program_format("%.0f %% of the records of %s are also in %s; omit one of these sources, because "
+                                  "repeated records count twice",
                                   100 * (double)earlier->common / (double)r->count, last->name, earlier->name);
     }
     return NULL;

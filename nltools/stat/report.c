@@ -259,7 +259,7 @@ static void print_doubts(const tally *t)
         separator = ",";
     }
     if (t->totals.total > 0)
-        printf("; they take %.1f %% of the time, and their shares may be wrong",
+        printf("; they take %.1f %% of the time, which may be attributed to the wrong spans",
                100 * t->doubtful_ns / t->totals.total);
     printf("\n");
 }
@@ -270,12 +270,12 @@ static void print_zones(const report_subject *r)
     for (size_t i = 0; i < r->tally->zone_count; i++) {
         const tally_zone *z = &r->tally->zones[i];
         const char *host = request_reader_host(assembler_reader(r->assembler), z->host);
-        printf("  %" PRIu64 " %s ", z->count, z->count == 1 ? "time of" : "times of");
+        printf("  the time%s of %" PRIu64 " ", nl_plural(z->count), z->count);
         report_print_padded(event_text(r, z->event), 0);
-        printf("%s", *host != '\0' ? " on host " : "");
+        printf(" event%s%s", nl_plural(z->count), *host != '\0' ? " on host " : "");
         report_print_padded(host, 0);
-        printf(" corrected by %s, because the durations of these spans show another time zone\n",
-               units_time((double)z->zone_ns, text));
+        printf(" %s corrected by %s, because the durations of these spans show another time zone\n",
+               z->count == 1 ? "is" : "are", units_time((double)z->zone_ns, text));
     }
 }
 
@@ -303,7 +303,7 @@ static void print_doubtful_clocks(const report_subject *r)
         report_print_padded(request_reader_host(reader, doubts[i].host), 0);
         printf(" seems to be %s ahead of the clock of ", units_time((double)doubts[i].ahead_ns, text));
         report_print_padded(request_reader_host(reader, doubts[i].other), 0);
-        printf(", unless messages take this time; log ClockOffset records\n");
+        printf(", unless messages take that long; log ClockOffset records\n");
     }
     if (count > PAIRS_MAX)
         printf("  the clocks of %zu other pair%s of hosts seem to differ\n", count - PAIRS_MAX,
@@ -329,7 +329,8 @@ static void print_zones_of_edges(const report_subject *r)
         char text[UNITS_SIZE], *name = report_row_name(r, &row->key, true);
         printf("  each ");
         report_print_padded(name, 0);
-        printf(" takes at least %s; perhaps the two events' times are in different time zones\n",
+        printf(" takes at least %s: the two events are in different time zones, or the clock of a host is wrong; log "
+               "times in UTC\n",
                units_time(zone_ns, text));
         g_free(name);
         left--;
@@ -353,10 +354,10 @@ void report_requests(const report_subject *r)
     print_count(p->no_begin, "span has no start", "spans have no start");
     print_count(p->no_parent, "parent is missing", "parents are missing");
     print_count(p->cycles, "span is its own ancestor", "spans are their own ancestors");
-    print_count(p->violations - p->one_clock, "effect is before its cause: check the clocks of the hosts",
-                "effects are before their causes: check the clocks of the hosts");
-    print_count(p->one_clock, "effect is before its cause on the same clock: check the parents and times of the spans",
-                "effects are before their causes on the same clock: check the parents and times of the spans");
+    print_count(p->violations - p->one_clock, "effect is before its cause; check the clocks of the hosts",
+                "effects are before their causes; check the clocks of the hosts");
+    print_count(p->one_clock, "effect is before its cause on the same clock; check the parents and times of the spans",
+                "effects are before their causes on the same clock; check the parents and times of the spans");
     print_count(p->unknown_clocks, "effect is before its cause, on a host whose clock's error is unknown",
                 "effects are before their causes, on hosts whose clocks' errors are unknown");
     print_count(p->async, "span is asynchronous: it ends after its parent",

@@ -93,9 +93,10 @@ static void check_gap(const store *s, GPtrArray *notices)
         return;
     char time[NL_TIME_TEXT_SIZE], *length = checks_time_text((double)(gap.to_ns - gap.from_ns));
     nl_time_format_iso(gap.from_ns, time);
-    g_ptr_array_add(notices, g_strdup_printf("The log has no records for %s from %s: at least nine tenths of its time "
-                                             "range. The first view shows only one side of this gap.",
-                                             length, time));
+    g_ptr_array_add(notices,
+                    g_strdup_printf("The log has no records for %s from %s, which is at least nine tenths of its "
+                                    "time range. The first view shows only one side of this gap.",
+                                    length, time));
     g_free(length);
 }
 
@@ -198,8 +199,8 @@ static void check_zone_of_steps(const store *s, size_t lifeline, const drawing_l
         return;
     char *more =
         pairs > 1 ? g_strdup_printf(" (and %u other pair%s of events)", pairs - 1, nl_plural(pairs - 1)) : g_strdup("");
-    g_ptr_array_add(notices, g_strdup_printf("Each step from %s to %s%s takes at least %.4g h: are these events in "
-                                             "different time zones?",
+    g_ptr_array_add(notices, g_strdup_printf("Each step from %s to %s%s takes at least %.4g h: these events are in "
+                                             "different time zones, or the clock of a host is wrong.",
                                              definition->events[first / l->rows], definition->events[first % l->rows],
                                              more, first_h));
     g_free(more);

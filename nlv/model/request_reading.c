@@ -683,8 +683,8 @@ static void tell_doubtful_clocks(request_reading *r, const assembler *a)
         return;
     r->has_told_clocks = true;
     model_tell(r->model,
-               g_strdup_printf("The clock of %s seems to be %s ahead of the clock of %s, unless messages take this "
-                               "time; log ClockOffset records",
+               g_strdup_printf("The clock of %s seems to be %s ahead of the clock of %s, unless messages take "
+                               "that long; log ClockOffset records",
                                request_reader_host(assembler_reader(a), doubts[0].host),
                                units_time((double)doubts[0].ahead_ns, text),
                                request_reader_host(assembler_reader(a), doubts[0].other)));

@@ -131,10 +131,10 @@ void time_zones_describe(const time_zones *z, GPtrArray *sentences)
         const zone_kind *k = &z->kinds[i];
         if (counts[i] > 0)
             g_ptr_array_add(sentences,
-                            g_strdup_printf("%zu time%s of %s%s%s %s %.4g h too %s: the durations of these spans show "
-                                            "another time zone. nlv corrected "
-                                            "the times, and computed the ends of these spans from their durations.",
-                                            counts[i], counts[i] == 1 ? "" : "s", k->event,
+                            g_strdup_printf("%zu %s event%s%s%s %s logged %.4g h too %s: the durations of these spans "
+                                            "show another time zone. nlv corrected the times, and computed the ends of "
+                                            "these spans from their durations.",
+                                            counts[i], k->event, counts[i] == 1 ? "" : "s",
                                             *k->host != '\0' ? " on " : "", k->host, counts[i] == 1 ? "was" : "were",
                                             fabs((double)k->zone_ns) / 3600e9, k->zone_ns > 0 ? "early" : "late"));
     }

@@ -219,7 +219,7 @@ static void show_counts(window *w)
 {
     GString *text = g_string_new(NULL);
     model_lock(w->model);
-    g_string_append_printf(text, "%'zu records", model_count(w->model));
+    g_string_append_printf(text, "%'zu record%s", model_count(w->model), nl_plural(model_count(w->model)));
     if (store_missing(model_store(w->model)) > 0)
         g_string_append(text, ", the newest");
     if (model_filter(w->model) != NULL)

@@ -129,11 +129,11 @@ output x-syslog://local0?spool={folders['spool2']}
             self.assert_confined(pid)
         # The process refuses a reload that needs rights that the process gave up, and names the remedy.
         for line in (f"output /var/tmp/{self.scratch.name}/x.log", f"listen x-netlogs://127.0.0.1:{tls}?cert=/var/tmp/x.pem&key=/var/tmp/x.pem"):
-            before = self.said().count("restart the daemon (see confine)")
+            before = self.said().count("restart the daemon (see --confine)")
             text = config.read_text()
             config.write_text(f"{text}{line}\n" if line.startswith("output") else line + "\n")
             process.send_signal(signal.SIGHUP)
-            support.wait_until(lambda: self.said().count("restart the daemon (see confine)") > before, what=f"{line}: {self.said()}")
+            support.wait_until(lambda: self.said().count("restart the daemon (see --confine)") > before, what=f"{line}: {self.said()}")
             config.write_text(text)
         self.stop(process)
         self.stop(second)

@@ -116,7 +116,7 @@ class Connections(support.Case):
         connection = self.report(log)[0]
         self.assertAlmostEqual(connection["gain_of_path"], 117500000 / rate, delta=0.1)
         self.assertRegex(connection["advice"], r"limits this connection to 20.5 Mbit/s \(size 204.8 kB, round-trip time 80.00 ms\). The path has carried 940.0 Mbit/s, "
-                         "so the bandwidth-delay product is 9400.0 kB. Set the maximum of net.ipv4.tcp_rmem, or SO_RCVBUF on 10.0.0.2:80 to 18.8 MB; this can make the connection up to 45.9 times")
+                         "so the bandwidth-delay product is 9400.0 kB. Set the maximum of net.ipv4.tcp_rmem \\(or SO_RCVBUF\\) on 10.0.0.2:80 to 18.8 MB; this can make the connection up to 45.9 times")
 
     def test_direction_of_losses(self):
         """Probes show the direction in which the path loses packets, if the difference is significant. The sensor counts losses 2 s after it has sent the
@@ -131,7 +131,7 @@ class Connections(support.Case):
                 ("a", "10.0.0.2", (180, 20, 0, 20), "probes are lost on the way back from 10.0.0.2:80, so check the links in this direction"),
                 ("b", "10.0.0.1", (180, 20, 0, 20), "probes are lost on the way to 10.0.0.2:80, so check the links in this direction"),
                 ("a", "10.0.0.2", (197, 3, 2, 1), "check its links"),
-                ("a", "10.0.0.2", (1000, 0, 0, 0), "but it loses at most 0.38 % of the small packets of the path sensor: check for links that lose large packets"),
+                ("a", "10.0.0.2", (1000, 0, 0, 0), "the path loses at most 0.38 % of the path sensor's small packets, so check for links that lose large packets"),
                 ("a", "10.0.0.3", (180, 20, 20, 0), "check its links")):
             replies, *lost = numbers
             probes = (path.format(second, host, address, *counts) for second, counts in (
@@ -268,7 +268,7 @@ class Connections(support.Case):
             self.assertEqual(self.confidence(connection), "low" if first == "unknown" else "medium")
             self.assertIn("The log does not show whether a buffer, the path or the other program limited the transfer", connection["advice"])
         text = self.run_program(self.nlstat, "--connections", self.scratch / "log")
-        self.assertTrue(text.stdout.startswith("Main cause of (unknown) > h stream 3: receiving host, 60 % of its time"), text.stdout)
+        self.assertTrue(text.stdout.startswith("Main limit of (unknown) > h stream 3: receiving host, 60 % of its time"), text.stdout)
 
     def test_connections_are_preferred_to_spans(self):
         lines = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000) for i in range(20)]
@@ -338,8 +338,8 @@ class Connections(support.Case):
                              TCP_RTT=40000 + scale * (rtt(at, period) - 40000)) for at in range(0, 1000000, step)]
             connection = next(c for c in self.report(self.written(*first, *second)) if c["connection"] == "10.0.0.1:5 > 10.0.0.2:80")
             self.assertEqual(connection["elsewhere"], found, (host, peer, step, period, scale))
-            self.assertEqual("the round-trip times of 1 connection between other addresses rise and fall with its own, so they share the bottleneck; they "
-                             "carry 400.0 kbit/s in addition" in connection["advice"], found == 1, connection["advice"])
+            self.assertEqual("the round-trip times of this connection and of 1 connection between other addresses rise and fall together, so they share "
+                             "the bottleneck; the other connection carries 400.0 kbit/s" in connection["advice"], found == 1, connection["advice"])
 
     def close(self, at_us, host="a", local="10.0.0.1:5", peer="10.0.0.2:80", **fields):
         return sample(at_us, host, local, peer, **fields).replace("TcpConnection", "TcpClose")
@@ -468,7 +468,7 @@ class Connections(support.Case):
             connection, = self.report(self.written(*self.ends(sent, queue)[1]))
             self.assertEqual([connection["connection"], connection["records"], connection["first"], self.confidence(connection), connection["bytes"]],
                              ["10.0.0.1:5 > 10.0.0.2:80", "receiver", cause, "low", sent])
-        self.assertEqual(connection["advice"], "the receiver did not limit the connection, and the records of the sender are missing: "
+        self.assertEqual(connection["advice"], "the receiver did not limit the connection, and the log lacks the records of the sender; "
                          "run nlsensor connections at 10.0.0.1:5")
 
     def test_reused_ports_are_joined_by_their_totals(self):
@@ -572,7 +572,7 @@ class Connections(support.Case):
         log = self.written(*lines)
         for sort, order in (("bytes", "120"), ("rate", "210"), ("time", "210"), ("rtt", "012"), ("retransmits", "210")):
             self.assertEqual("".join(c["connection"].split(" ")[0][-1] for c in self.report(log, "--sort", sort)), order, sort)
-        self.assertIn("Main cause of 10.0.0.1:2 > 10.0.0.2:80, which has the lowest rate of 3 connections: ",
+        self.assertIn("Main limit of 10.0.0.1:2 > 10.0.0.2:80, which has the lowest rate of 3 connections: ",
                       self.run_program(self.nlstat, "--connections", "--sort", "rate", log).stdout)
 
     def test_rate_over_time(self):
@@ -720,13 +720,13 @@ class Connections(support.Case):
             fields = dict(TCP_COOKIE=cookie, TCP_MSS=1000)
             lines += [sample(0, **fields), sample(1000, **fields, TCP_BYTES_ACKED=1000 + cookie, TCP_BUSY=1000)]
         result = self.run_program(self.nlstat, "--connections", self.written(*lines))
-        self.assertEqual(result.stdout.splitlines()[0], "Main cause of 10.0.0.1:5 > 10.0.0.2:80, which sent the most bytes of 150 connections: path rate, "
+        self.assertEqual(result.stdout.splitlines()[0], "Main limit of 10.0.0.1:5 > 10.0.0.2:80, which sent the most bytes of 150 connections: path rate, "
                          "100 % of its time (confidence: low)")
         self.assertIn("(50 further rows; --json prints all)\n", result.stdout)
         self.assertRegex(result.stdout, "WAN +1149 B +9192.0 kbit/s +40.00 ms  path rate 100 %\n")
         self.assertEqual(len(self.report(self.written(*lines))), 150)
         result = self.run_program(self.nlstat, "--connections", "--by", "port", self.written(*lines))
-        self.assertEqual(result.stdout.splitlines()[0], "Main cause of port 5 (WAN): path rate, 100 % of its time (confidence: medium)")
+        self.assertEqual(result.stdout.splitlines()[0], "Main limit of port 5 (WAN): path rate, 100 % of its time (confidence: medium)")
 
     def test_reused_ports_and_decreasing_counters(self):
         reused = self.written(sample(0), sample(1000, TCP_BYTES_ACKED=9000, TCP_BUSY=1000),
@@ -858,7 +858,7 @@ class Requests(support.Case):
             window, loss = pool.map(lambda s: self.requested(s, 80)[0], scenarios)
         self.assertEqual((window["cause"], window["host"]), ("window", "a"), window)
         self.assertRegex(window["title"], r"the receive window limits the connections from a \(")
-        self.assertTrue(any(re.match(r"the connection 10.77.0.1:7000 > 10.77.0.2:\d+ is limited by: receive buffer, \d+ % of this time \(confidence: ", e)
+        self.assertTrue(any(re.match(r"main limit of the connection 10.77.0.1:7000 > 10.77.0.2:\d+: receive buffer, \d+ % of this time \(confidence: ", e)
                             for e in window["evidence"]), window)
         self.assertRegex(window["advice"], r"^the receive window limits this connection to [0-9.]+ Mbit/s \(size [0-9.]+ kB, round-trip time 1\d\.\d+ ms\)\. .*"
                          r"net.ipv4.tcp_rmem.* times as fast")
@@ -907,7 +907,7 @@ class Requests(support.Case):
             log = self.written([*events, *self.connections(busy_us=45000, limited_us=44000), *self.connections(busy_us=49000, limited_us=0, port=6),
                                 *self.address_of_b()])
             result = self.run_program(support.program("nltools/nldiag"), "--json", "--id", "ID", log)
-            self.assertEqual("the connection 10.0.0.1:5 > 10.0.0.2:80 is limited by" in result.stdout, named, (fields, result.stdout))
+            self.assertEqual("main limit of the connection 10.0.0.1:5 > 10.0.0.2:80: " in result.stdout, named, (fields, result.stdout))
 
     def test_connections_to_other_hosts_are_no_cause(self):
         """The receivers of the limited connections wait for no request."""

@@ -791,7 +791,7 @@ class Netlogd(collector.Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         environment = {**os.environ, "LD_PRELOAD": str(library), "ASAN_OPTIONS": "verify_asan_link_order=0"}
         process = self.serve(env=environment)
-        why = "cannot recover events of killed programs: start a thread: Resource temporarily unavailable"
+        why = "cannot recover events of killed programs: cannot start a thread: Resource temporarily unavailable"
         support.wait_until(lambda: why in self.said(), what="why not")
         self.send(record(1, 1))
         self.stop(process)

@@ -356,7 +356,7 @@ class Nldiag(support.Case):
                 records += [(i * 0.2 + at, host, event, f"ID={i}")
                             for host, event, at in (("h1", "Asked", 0), ("h1", "Sent", work), ("h2", "Received", work + length), ("h2", "Stored", work + end))]
             self.assertEqual(self.diagnosed_of(records)["answer"], f"cannot tell: the clock of h2 seems to be {words} ahead of the clock of h1, "
-                             "unless messages take this time; log ClockOffset records")
+                             "unless messages take that long; log ClockOffset records")
 
     def test_times_without_length(self):
         found = self.diagnosed_of([(i, "h", event, f"ID={i}") for i in range(100) for event in ("A", "B")])
@@ -449,7 +449,7 @@ class Nldiag(support.Case):
         path = self.scratch / "loss.log"
         simulate.write_lines(path, sorted(records))
         first = self.diagnosed("--id", "ID", path, status=FINDING)["causes"][0]
-        self.assertEqual((first["cause"], first["host"], first["evidence"][0]), ("loss", "b", "TCP retransmitted 66.67 %"))
+        self.assertEqual((first["cause"], first["host"], first["evidence"][0]), ("loss", "b", "TCP retransmitted 66.67 % of the segments"))
 
     def test_time_outs_of_lost_messages(self):
         """Retransmissions explain timeouts only if they are on the connections of the visits."""
@@ -648,7 +648,7 @@ class Nldiag(support.Case):
     def test_clock_that_reverses_the_order(self):
         """Without measurements and parents, the order of events shows which of four servers has a wrong clock."""
         found = self.diagnosed(self.model("clock"))
-        self.assertEqual([c["title"] for c in found["causes"]], ["the clock of server2 is 2.30 s to 2.30 s fast"])
+        self.assertEqual([c["title"] for c in found["causes"]], ["the clock of server2 is 2.30 s fast"])
 
     def test_clock_without_evidence(self):
         """If a clock error is smaller than the delays of messages, nldiag reports no clock error and no slow messages."""
@@ -701,8 +701,8 @@ class Nldiag(support.Case):
                 self.assertEqual(found["verdict"] == "finding", host is not None)
                 self.assertEqual(len(titles), 1 if host else 0, titles)
                 for title in titles:
-                    parts = re.fullmatch(rf"the clock of {host} is (\S+) (m?s) to (\S+) (m?s) {word}", title).groups()
-                    low, high = (float(parts[i]) / (1000 if parts[i + 1] == "ms" else 1) for i in (0, 2))
+                    parts = re.fullmatch(rf"the clock of {host} is (\S+) (m?s)(?: to (\S+) (m?s))? {word}", title).groups()
+                    low, high = (float(parts[i]) / (1000 if parts[i + 1] == "ms" else 1) for i in (0, 2 if parts[2] else 0))
                     error = abs(sum(ahead.values()))
                     self.assertTrue(0.9 * error <= low <= 1.03 * error and 0.97 * error <= high <= 1.1 * error, (title, error))
 
@@ -844,7 +844,7 @@ class Nldiag(support.Case):
                 faults = self.items_of(calls, usual, end=end)
                 self.assertEqual(([c["cause"] for c in faults], faults[0]["span"]), (["calls"], "Page"))
                 self.assertRegex(faults[0]["title"], r"Page of p calls Query of p more often from 2[4-6]\d s to 4[45]\d s after the first request began")
-                self.assertRegex(faults[0]["evidence"][0], r"^(5.9|6)[.\d]* of these calls per visit then, and [23]\.\d+ per visit otherwise$")
+                self.assertRegex(faults[0]["evidence"][0], r"^a visit at this time makes (5.9|6)[.\d]* of these calls, and another visit makes [23]\.\d+$")
         more = lambda chance, i: usual(chance, i) + 3 * (i > 500)
         self.assertEqual([c["title"] for c in self.items_of(lambda chance, i, k: k, more)], [])
         self.assertEqual([c["title"] for c in self.items_of(lambda chance, i, k: k, lambda chance, i: 2 * usual(chance, i) if i > 500 else usual(chance, i))], [])
@@ -891,7 +891,7 @@ class Nldiag(support.Case):
             records += [(begin, "a", "Ask.start", f"ID={number}"), (arrived + 0.02, "b", "Work.start", f"ID={number}"),
                         (worked + 0.02, "b", "Work.end", f"ID={number}"), (worked + 0.0004 + chance.random() * 0.0002, "a", "Ask.end", f"ID={number}")]
         found = self.diagnosed_of(records)
-        self.assertRegex(found["answer"], r"^cannot tell: the clock of b seems to be (19|20)\.\d+ ms ahead of the clock of a, unless messages take this time; "
+        self.assertRegex(found["answer"], r"^cannot tell: the clock of b seems to be (19|20)\.\d+ ms ahead of the clock of a, unless messages take that long; "
                          r"log ClockOffset records$")
 
     def test_requests_that_lack_records(self):
@@ -2502,7 +2502,7 @@ class Nldiag(support.Case):
                                 (received + 0.05 * chance.lognormvariate(0, 0.3), "h2", "Store.end", f"ID={i}")]
                 found = self.diagnosed_of(records)
                 self.assertEqual(found["causes"], [])
-                self.assertRegex(found["answer"], r"^cannot tell: Prepare.end -> Store.start of p sometimes takes much longer, which is \d+ % of the" if late
+                self.assertRegex(found["answer"], r"^cannot tell: Prepare.end -> Store.start of p sometimes takes much longer, which costs \d+ % of the" if late
                                  else "^healthy")
 
     def test_pool_that_requests_visit_repeatedly(self):
@@ -3044,7 +3044,7 @@ class Nldiag(support.Case):
                 self.assertEqual((first["cause"], first["span"]), ("field" if with_field else "calls", "Look"))
                 self.assertIn("misses its cache (CACHE) more often" if with_field else "calls Load of p more often", first["title"])
                 self.assertIn("than on other hosts" if place == "host" else "after the first request began", first["title"])
-                self.assertRegex(first["evidence"][0], r"^(7[4-9]|8\d) % of the visits do this the\w+, and (1[5-9]|2[0-5]) % of the others$")
+                self.assertRegex(first["evidence"][0], r"^(7[4-9]|8\d) % of the visits (on this host|at this time) (make this call|miss the cache), and (1[5-9]|2[0-5]) % of the others$")
                 self.assertAlmostEqual(first["share"], (misses - 0.2) * 0.0314 / (0.02 + 0.0314 * misses), delta=0.06)
 
     def test_messages_that_always_wait_for_an_acknowledgement(self):
@@ -3174,7 +3174,7 @@ class Nldiag(support.Case):
         """A log in which most of the time passes between two programs does not show what happens there, so nldiag cannot call it healthy."""
         path = self.service("hidden.log", lambda chance: 0.03 * chance.lognormvariate(0, 0.2))
         self.assertRegex(self.diagnosed(path, status=CANNOT_TELL)["answer"],
-                         r"8\d % of the requests' time is in Tax.end of taxd -> Ask.end of shop, and the log does not show what happens there")
+                         r"Tax.end of taxd -> Ask.end of shop accounts for 8\d % of the requests' time, and the log does not show what happens there")
         self.assertIn("; unexplained: log more events there", self.run_program(self.nldiag, path).stdout)
         path = self.service("fast.log", lambda chance: 0.003 * chance.lognormvariate(0, 0.2))
         self.assertEqual(self.diagnosed(path, status=HEALTHY)["causes"], [])

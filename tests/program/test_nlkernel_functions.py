@@ -397,7 +397,7 @@ class Recording(Functions):
         self.assertIn("current_tracer: function_graph\n", killed)
         self.assertIn("tracing_on: 0\n", killed)
         self.assertEqual(mended, before)
-        self.assertRegex(said, r"which are in use; .*current_tracer is function")
+        self.assertRegex(said, r"which are in use: .*current_tracer is function; use --functions=calls")
 
     @support.long
     def test_in_a_guest(self):

@@ -143,14 +143,14 @@ class Servers(Tracing):
         logs = [self.scratch / f"trace{i}.log" for i in range(len(parts))]
         result = self.run_program(self.nlkernel, "join", *reversed(logs))
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stderr, r"\Anlkernel: joined 4\d\d requests with calls; no log has the calls of 100 others\n\Z")
+        self.assertRegex(result.stderr, r"\Anlkernel: joined 4\d\d requests with calls; the logs do not contain the calls of 100 other requests\n\Z")
         joined = [r for r in map(fields, result.stdout.splitlines()) if "TRACE.ID" in r and not r["NL.EVNT"].endswith(trace_stack.WAITS)]
         self.assertEqual(len(joined), len(records))
         self.assertEqual(trace_stack.score(joined, truth, trace_stack.SPANS - 1)[1], {})
         ids = {r["SPAN.ID"] for r in joined}
         self.assertEqual([r for r in joined if "PARENT.ID" in r and r["PARENT.ID"] not in ids], [])
         missing = self.run_program(self.nlkernel, "join", logs[1])
-        self.assertIn("joined 0 requests with calls; no log has the calls of 100 others\n", missing.stderr)
+        self.assertIn("joined 0 requests with calls; the logs do not contain the calls of 100 other requests\n", missing.stderr)
 
     def diagnose(self, statement, concurrency, sensors=()):
         """Traces requests. Every second request executes a statement. Each sensor is a host and its arguments.

@@ -279,8 +279,8 @@ class Nlstat(support.Case):
                                ("any(STATUS >)", "any(): "), ("any(STATUS > 4", 'column 15: expected ")"'),
                                ("span(Query).self > 1ms", "column 6: expected the name of a span in quotes"),
                                ('span("Query) > 1', "expected the closing quote"), ('span("Q").size > 1', "expected &&, || or the end"),
-                               ("(any(A == 1)", 'expected &&, || or ")"'), ("!" * 50 + "any(A == 1)", "more than 32 nested parentheses"),
-                               (" && ".join(["any(A == 1)"] * 33), "more than 32 any()")]:
+                               ("(any(A == 1)", 'expected &&, || or ")"'), ("!" * 50 + "any(A == 1)", "an expression may have at most 32 nested parentheses"),
+                               (" && ".join(["any(A == 1)"] * 33), "an expression may have at most 32 any()")]:
             result = self.run_program(self.nlstat, "--where", where, log)
             self.assertEqual((result.returncode, result.stdout), (2, ""), where)
             self.assertIn(problem, result.stderr, where)
@@ -306,7 +306,7 @@ class Nlstat(support.Case):
         (alone,) = self.found("--id", "job.id", "--where", 'NL.EVNT ~ "inv.*"', log)
         self.assertEqual((alone["total_ns"], self.rows(alone, "span")["inv"]["path_ns"]), (20 * 45 * 10**8, 20 * 45 * 10**8))
         shown = self.run_program(self.nlstat, "--id", "job.id", log).stdout
-        self.assertIn("10 times of inv.start on host w1 corrected by 8:00:00 h", shown)
+        self.assertIn("the times of 10 inv.start events on host w1 are corrected by 8:00:00 h", shown)
 
     def test_ids_that_occur_again(self):
         """The records resemble bbcp's streams. The spans of a stream repeat, and each round is a request. START_x and STOP_x form
@@ -640,7 +640,7 @@ class Nlstat(support.Case):
             self.assertEqual((host, other), ("b", "a") if skew > 0 else ("a", "b"))
             self.assertLess(abs(ahead - abs(skew) / 1000), 2)
             self.assertRegex(shown, rf"\n  the clock of {host} seems to be {abs(skew) // 1000 - 1}\S* ms ahead of the clock of {other}, unless messages take "
-                             "this time; log ClockOffset records\n")
+                             "that long; log ClockOffset records\n")
 
     def test_queue_before_a_pool(self):
         """Three hosts send to a server with two workers: the wait for a worker is time of the edge, not of a span."""
@@ -701,7 +701,7 @@ class Nlstat(support.Case):
         part = 100 * found["uncertain_ns"] / found["total_ns"]
         self.assertTrue(60 < part < 75, part)
         self.assertIn("  20 requests are uncertain: 5 lack records, 15 depend on clocks that are wrong or unknown; "
-                      f"they take {part:.1f} % of the time, and their shares may be wrong\n", self.run_program(self.nlstat, log).stdout)
+                      f"they take {part:.1f} % of the time, which may be attributed to the wrong spans\n", self.run_program(self.nlstat, log).stdout)
 
     def test_a_clock_far_ahead_ends_no_requests(self):
         events = [(k * 100 + i, line(k * 100000 + i * 1000, event, i)) for k, event in enumerate("ABC") for i in range(100)]
@@ -745,7 +745,7 @@ class Nlstat(support.Case):
                                                         (4, "Call.end", "a", "")))
         (found,) = self.found("--id", "TRACE.ID", log := self.log(early))
         self.assertEqual((found["violations"], found["violations_by_one_clock"]), (1, 1))
-        self.assertIn("on the same clock: check the parents", text := self.run_program(self.nlstat, "--id", "TRACE.ID", log).stdout)
+        self.assertIn("on the same clock; check the parents", text := self.run_program(self.nlstat, "--id", "TRACE.ID", log).stdout)
         self.assertNotIn("clocks of the hosts", text)
         (found,) = self.found("--id", "TRACE.ID", log := self.log(early.replace("HOST=s PROG=p LVL=Usage NL.EVNT=Kid", "HOST=t PROG=p LVL=Usage NL.EVNT=Kid")))
         self.assertEqual((found["violations"], found["imprecise"], found["unknown_clocks"]), (0, 0, 1))
@@ -841,7 +841,7 @@ class Nlstat(support.Case):
             for again in first, copy:
                 result = self.run_program(program, first, again)
                 self.assertEqual((result.returncode, result.stdout), (1, ""))
-                self.assertIn(f"100 % of the records of {again} are also in {first}; give each record once\n", result.stderr)
+                self.assertIn(f"100 % of the records of {again} are also in {first}; omit one of these sources, because repeated records count twice\n", result.stderr)
         self.assertEqual(self.run_program(self.nlstat, first, other).returncode, 0)
 
     def test_records_without_requests(self):

@@ -417,8 +417,8 @@ class Accessible(nlv_window.WindowCase):
             (event.format("20260101000000", "A", 1) + event.format("21060207062815", "B", 1), "from 2106-02-07"),
             (many + event.format("20310909014640", "A", 1), "no records for 11574"),
             (event.format("20260101000000", "A", 1) * 2 + "DATE=2026", "incomplete"),
-            ("".join(sorted(spans)), "20 times of inv.start on w were 8 h too early: the durations"),
-            ("".join(sorted(spans)).replace(" dur=9.5", ""), "Each step from inv.start to inv.end takes at least 8 h: are these events in different"),
+            ("".join(sorted(spans)), "20 inv.start events on w were logged 8 h too early: the durations"),
+            ("".join(sorted(spans)).replace(" dur=9.5", ""), "Each step from inv.start to inv.end takes at least 8 h: these events are in different"),
             (event.format("20260101000000", "A", 1) + "nonsense\n" + event.format("20260101000001", "B", 1), "malformed"),
         ]:
             self.notices(text, expected)

@@ -320,7 +320,7 @@ class Faults(Sender):
         self.stop(process)
         kept, = path.parent.glob("open-spans.unread-*")
         self.assertEqual(kept.read_bytes(), content)
-        self.assertIn(f"{path}: malformed or written by another version, so netlogd sends the open spans without their "
+        self.assertIn(f"{path}: malformed or written by another version of netlogd, so netlogd sends the open spans without their "
                       f"starts; netlogd renamed the file to {kept}, which you can remove\n", self.said())
 
     def test_invalid_urls(self):

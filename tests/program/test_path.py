@@ -214,7 +214,7 @@ class Verdict(PathCase):
         self.filter_in_b(world, "OUTPUT -p icmp --icmp-type fragmentation-needed -j DROP")
         c, log = self.transfer(world, "rate=20", "PathMtu", until=lambda text: re.search(r"TCP\.RETRANS=[4-9]", text))
         self.assertEqual([c["first"], c["path"]["mtu"]], ["loss", MTU], c)
-        self.assertIn("segments of 1448 bytes need packets of at least 1488 bytes, but the path to 10.78.0.2:7000 carries at most 1400 bytes, "
+        self.assertIn("full segments (1448 bytes) need packets of 1488 bytes, but the path to 10.78.0.2:7000 carries packets of at most 1400 bytes, "
                       "and no router reports this", c["advice"])
         self.assertNotIn("1400", self.without(log, "PathMtu")["advice"])
 
