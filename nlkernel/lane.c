@@ -306,9 +306,8 @@ static bool read_page(lane *l, bool *caught_up)
     return true;
 }
 
-/*
- * Like read_page, but reads at most EVENTS_MAX events with counters. Sets *caught_up if no more events are available.
- */
+/* Like read_page, but reads at most EVENTS_MAX events with counters. Sets *caught_up to true if no more events are
+ * available. */
 static bool read_counted(lane *l, bool *caught_up)
 {
     enum { EVENTS_MAX = 256 };

@@ -51,8 +51,8 @@ static bool shared_is_idle(const instance *i, const char *file, const char *idle
     return same;
 }
 
-/* Returns whether the buffers are empty. If they are not, sets the error, because recording would delete the events in
- * the buffers. */
+/* Returns whether the buffers are empty. If the buffers contain events, sets the error, because recording would delete
+ * these events. */
 static bool shared_is_empty(const instance *i)
 {
     char *path = program_format("%s/per_cpu", i->dir);

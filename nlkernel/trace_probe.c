@@ -124,8 +124,8 @@ static int by_pid(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Chooses the children of chosen processes. If it has chosen any, returns true, and the caller repeats the call,
- * because these children may have children. */
+/* Chooses the children of chosen processes. Returns whether the function has chosen a child. The caller then repeats
+ * the call, because the child may have children. */
 static bool choose_children(GArray *list)
 {
     bool found = false;
@@ -150,7 +150,7 @@ static void free_link(gpointer link)
     bpf_link__destroy(link);
 }
 
-/* Attaches a probe. Returns whether this has succeeded. */
+/* Attaches a probe. Returns false if this fails. */
 static bool add_probe(probe *p, const struct bpf_program *program, const char *path, const char *function, bool returns)
 {
     const struct bpf_uprobe_opts options = {.sz = sizeof options, .func_name = function, .retprobe = returns};

@@ -36,7 +36,7 @@ probe *probe_start(const probe_choice *choice, probe_take *take, void *user);
 /* Chooses the running processes that match. Returns the number of traced processes. */
 size_t probe_choose(probe *p);
 
-/* Passes the events since the last call to `take`. Returns their number. */
+/* Passes the events since the last call to `take`. Returns the number of events. */
 size_t probe_read(probe *p);
 
 /*

@@ -165,8 +165,8 @@ static bool measure_switches(nl_writer *to, const int there[2], const int back[2
     for (int i = 0; ok && i < ROUNDS && (i == 0 || nl_monotonic_ns() < end_ns); i++) {
         double both = pass_ns(back[0], there[1], PASSES), alone = pass_ns(self[0], self[1], PASSES);
         nl_record *record = new_result("SwitchCost", nl_time_now_ns());
-        /* `both` is the time for a byte to reach the other process and to return; half of this time contains a switch
-         * and the system calls that pass a byte within one process (`alone`) */
+        /* `both` is the time for a byte to reach the other process and to return; half of this time consists of a
+         * switch and of the system calls that pass a byte within one process (`alone`) */
         nl_record_add_double(record, "NS", both / 2 - alone);
         nl_record_add_double(record, "PASS.NS", both / 2);
         nl_record_add_double(record, "CALLS.NS", alone);

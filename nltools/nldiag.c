@@ -1,6 +1,6 @@
 /*
- * From a program's log, nldiag finds the causes that make the program slow. It prints the answer in one sentence, then
- * each cause with its evidence.
+ * From a program's log, nldiag finds the causes that make the program slow. nldiag prints the answer in one sentence,
+ * then each cause with its evidence.
  *
  * nldiag reads the log as visits (diag/visits.h), and searches for the causes of the visits' times (diag/findings.h).
  * If clocks are wrong and all sources are files, nldiag reads the log again with corrected times (diag/host_clocks.h).

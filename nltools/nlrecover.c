@@ -127,7 +127,8 @@ static const char *shared_memory(void)
     return environment.shm;
 }
 
-/* Lists the users whose processes have directories in shared memory. Returns their number. The caller frees *users. */
+/* Lists the users whose processes have directories in shared memory. Returns the number of users. The caller frees
+ * *users. */
 static size_t list_users(uid_t **users)
 {
     size_t count = 0;
@@ -156,7 +157,7 @@ static size_t list_users(uid_t **users)
     return count;
 }
 
-/* Permanently changes the rights of this process to those of a user. */
+/* Permanently gives this process the rights of a user, and no others. */
 static void become(uid_t user)
 {
     enum {

@@ -1,6 +1,7 @@
 /*
- * nlstat shows where requests spend their time. It reports each span's and edge's share of the critical paths, their
- * means and percentiles, the slowest requests as trees, and the throughput. With --compare, it compares logs.
+ * nlstat shows where requests spend their time. nlstat reports the share of each span and edge in the critical paths,
+ * means and percentiles of the durations, the slowest requests as trees, and the throughput. With --compare, it
+ * compares logs.
  *
  * nlstat reads the records once and does not keep them. The subject (stat/subject.h) finds the ID fields and passes the
  * records on. For each kind of request, an assembler (requests/assembler.h) builds a graph of each request, and a tally

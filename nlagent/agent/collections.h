@@ -28,7 +28,7 @@ void collections_free(collections *c);
 /* Returns the path of nlagent, which runs collections. The caller frees the path. */
 char *collections_client_path(void);
 
-/* Starts a collection. Returns its name, which is valid until the collection ends, or NULL on failure. */
+/* Starts a collection. Returns the collection's name, which is valid until the collection ends, or NULL on failure. */
 const char *collections_start(collections *c, const collection_options *o);
 
 /* Ends a collection. Returns false if the name is unknown. */

@@ -79,7 +79,7 @@ static void client_free(http_client *c)
     free(c);
 }
 
-/* Removes a client from the table and shuts down its socket. This makes libevent release the connection. */
+/* Removes a client from the table, and shuts down its socket, so that libevent releases the connection. */
 static void client_shut_down(http_client *c)
 {
     client_table_remove(c->all->table, &c->entry);

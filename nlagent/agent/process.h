@@ -6,10 +6,10 @@
  * record, and contains neither control characters nor a second DATE field. The module decodes all other input (another
  * format, blocks, two records in a line), and encodes its records as ULM.
  *
- * Each process is the leader of its own process group, which ends with the process. nlagentd kills a process that
- * hangs, if the sensor writes at each measurement (definition.beats). nlagentd also kills a process that has closed its
- * output but does not exit. nlagentd restarts a process 1 s after its exit. The delay doubles with each further exit,
- * up to 60 s, and returns to 1 s after the process has run for a minute.
+ * Each process is the leader of its own process group, which ends with the process. If the sensor writes at each
+ * measurement (definition.beats), nlagentd kills a process that has stopped writing. nlagentd also kills a process that
+ * has closed its output but does not exit. nlagentd restarts a process 1 s after its exit. The delay doubles with each
+ * further exit, up to 60 s, and returns to 1 s after the process has run for a minute.
  */
 #ifndef NLAGENT_PROCESS_H
 #define NLAGENT_PROCESS_H

@@ -47,8 +47,8 @@ static char *events_of(const definition *d)
     return text.data;
 }
 
-/* Copies the list of sensors, and returns their number. Definitions remain valid until the process exits, but the list
- * can change. */
+/* Copies the list of sensors, and returns the number of sensors. Definitions remain valid until the process exits, but
+ * the list can change. */
 static size_t list_sensors(definitions *all, directory_sensor sensors[DIRECTORY_SENSORS_MAX])
 {
     size_t count = 0;

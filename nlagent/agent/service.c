@@ -538,8 +538,8 @@ static bool is_printable_name(const char *text, size_t max)
     return size > 0 && size <= max;
 }
 
-/* Stores the sensors of the call, and returns their number. If there are too many sensors, returns one more than the
- * maximum number. */
+/* Stores the sensors of the call, and returns the number of sensors. If there are too many sensors, returns one more
+ * than the maximum number. */
 static size_t read_sensors(const call *c, directory_sensor sensors[DIRECTORY_SENSORS_MAX])
 {
     size_t count = 0;

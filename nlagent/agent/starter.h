@@ -1,7 +1,7 @@
 /*
  * The starter is the process that starts sensors. After forking the starter, nlagentd gives up its own right to run
- * programs (service/confine.h). To run a program, an attacker who controls nlagentd can only send requests to the
- * starter, which runs only the sensors in its own copy of the configuration, and "nlagent collect".
+ * programs (service/confine.h). An attacker who controls nlagentd can therefore only send requests to the starter. The
+ * starter runs only "nlagent collect", and the sensors in its own copy of the configuration.
  *
  * Two sockets connect nlagentd and the starter. One socket carries requests and replies. The other socket carries
  * reports of the exits of sensors. The starter and its sensors exit when nlagentd exits. If the starter ends first,

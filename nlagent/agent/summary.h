@@ -32,8 +32,8 @@ void summaries_tick(summaries *s, int64_t now_ns);
 void summaries_on_closed(summaries *s, void (*on_closed)(void *user, const nl_record *record, unsigned minutes),
                          void *user);
 
-/* Calls `function` for each closed window of `minutes` minutes that begins at or after since_ns. Returns their
- * number. */
+/* Calls `function` for each closed window of `minutes` minutes that begins at or after since_ns. Returns the number of
+ * these windows. */
 size_t summaries_list(const summaries *s, unsigned minutes, int64_t since_ns,
                       void (*function)(void *user, const nl_record *record), void *user);
 

@@ -65,8 +65,8 @@ typedef struct connections_state {
     uint64_t logged;
     /*
      * Without arguments and without eBPF, the sensor counts the connections that it has missed. `opened` is the number
-     * of connections that the kernel has opened since its start, `opened_first` is its value in the first measurement,
-     * and `found` is the number of connections that only later measurements have found.
+     * of connections that the kernel has opened since its start; `opened_first` is its value in the first measurement.
+     * `found` is the number of connections that only later measurements have found.
      */
     bool counts_missed, measured;
     uint64_t opened, opened_first, found;

@@ -1,7 +1,7 @@
 /*
- * Finds the routers and the maximum packet size (MTU) of a path. This needs no privilege, because the kernel passes the
- * ICMP messages about a socket's own packets to the socket (IP_RECVERR). All packets go to the reflector's port. At
- * most one packet is on the way at a time. Call these functions only if path_probes_answered returns true.
+ * Finds the routers and the maximum packet size (MTU) of a path. The module needs no privilege, because the kernel
+ * passes the ICMP messages about a socket's own packets to the socket (IP_RECVERR). All packets go to the reflector's
+ * port. At most one packet is on the way at a time. Call these functions only if path_probes_answered returns true.
  */
 #ifndef NLAGENT_PATH_ROUTE_H
 #define NLAGENT_PATH_ROUTE_H

@@ -4,9 +4,9 @@
  *
  * A probe is lost if its reply has not arrived after PATH_LATE_NS, or when PATH_PENDING_MAX - 1 later probes were sent.
  * A stateful reflector (RFC 8762) numbers its replies. The numbers show the direction of a loss, because a lost reply
- * leaves a gap in these numbers, and a lost probe does not. The sender's first number is never 0, so that the module
- * can distinguish the copied numbers of a stateless reflector from the numbers of a stateful reflector, which begin at
- * 0.
+ * leaves a gap in these numbers, and a lost probe does not. A stateless reflector copies the numbers of the sender. The
+ * numbers of a stateful reflector begin at 0, so the sender's first number is never 0, and the module can distinguish
+ * the two.
  */
 #ifndef NLAGENT_PATH_TALLY_H
 #define NLAGENT_PATH_TALLY_H

@@ -2,11 +2,12 @@
  * The interface of host sensors. A sensor measures the kernel or a server at regular intervals. Each measurement
  * produces some records.
  *
- * A sensor consists of a file in this directory and a row in the table in kinds.c. Its measure function reads values,
- * mostly from /proc. The function logs one record for each object that the sensor measures, such as a disk: it calls
- * record_begin, adds fields, and calls record_end. For kernel counters, which only increase, a sensor logs the increase
- * since its last measurement, mostly as a rate. The first measurement has no such fields. The sensor's table of fields
- * is the only description of its records, from which --list, doc/sensors.md and the entries in directories come.
+ * A sensor consists of a file in this directory and a row in the table in kinds.c. A sensor's measure function reads
+ * values, mostly from /proc. The function logs one record for each object that the sensor measures, such as a disk: it
+ * calls record_begin, adds fields, and calls record_end. For kernel counters, which only increase, a sensor logs the
+ * increase since its last measurement, mostly as a rate. The first measurement has no such fields. The sensor's table
+ * of fields is the only description of its records, from which --list, doc/sensors.md and the entries in directories
+ * come.
  *
  * A specification names a sensor and its arguments, such as "cpu" or "ping?host=dpss1.lbl.gov" (spec.h). Not
  * thread-safe.
@@ -90,7 +91,7 @@ bool proc_find(const char *text, const char *name, uint64_t *value);
 bool proc_find_column(const char *text, const char *table, const char *name, uint64_t *value);
 
 /* Reads at most `max` numbers, separated by blanks, from the line at *at. Sets *at to the end of the numbers. Returns
- * their count. */
+ * the count of numbers. */
 size_t proc_numbers(const char **at, uint64_t *values, size_t max);
 
 /* Returns the start of the next line, or NULL after the last line. */

@@ -512,9 +512,9 @@ static __always_inline struct thread *find_thread_of(struct task_struct *task)
 }
 
 /*
- * Reports the waits of threads that have sent or received data. On its own clock, the scheduler stores the times at
- * which a thread becomes runnable and begins to run. on_switch runs when a thread begins to run, and therefore can
- * compute the offset between the clocks.
+ * Reports the waits of threads that have sent or received data. The scheduler stores the times at which a thread
+ * becomes runnable and begins to run, on a different clock. on_switch runs when a thread begins to run, and therefore
+ * can compute the offset between the clocks.
  */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, _Bool preempts, struct task_struct *before, struct task_struct *next, __u32 state)

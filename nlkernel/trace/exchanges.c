@@ -20,8 +20,8 @@
 
 /*
  * The module forgets ends of connections, threads and calls that were idle for IDLE_NS, and processes that have ended.
- * For a server's request, the module waits for the event of the call only for MESSAGE_NS, because the event of the call
- * should arrive before the event of the request.
+ * The event of a call should arrive before the event of the server's request, so the module waits for the event of the
+ * call only for MESSAGE_NS.
  */
 #define IDLE_NS ((int64_t)600 * NL_NS_PER_SECOND)
 #define MESSAGE_NS ((int64_t)1 * NL_NS_PER_SECOND)
@@ -58,8 +58,8 @@ typedef struct connection_end {
     GQueue early; /* struct trace_event: events that have arrived before the event of the previous reply (is_early) */
     bool has_next[2];                 /* whether `next` is known, for each direction */
     const protocol *plain_protocol;   /* the protocol in a TLS connection, or NULL */
-    struct trace_event *first_secret; /* the first call that has transferred encrypted bytes of the next request,
-                                         without its data; or NULL */
+    struct trace_event *first_secret; /* the first call that has transferred encrypted bytes of the next request (the
+                                         event without the call's data), or NULL */
     frames *frames;                   /* of HTTP/2; NULL: another protocol */
     GHashTable *streams;              /* maps a stream to a reference to a span: the unfinished requests of HTTP/2 */
     uint32_t last_stream;             /* the largest stream with a request so far */
@@ -420,8 +420,8 @@ static void begin_span(exchanges *x, connection_end *end, const struct trace_eve
 }
 
 /*
- * Adds a span for a wait of a thread in the kernel, if the thread works on one request. The parent is this request, or
- * the thread's call if the reply to the call has not arrived. hand_out discards a wait during a call, unless the thread
+ * Adds a span for a wait of a thread in the kernel, if the thread works on one request. The parent is this request or,
+ * until the reply to a call of the thread arrives, this call. hand_out discards a wait during a call, unless the thread
  * read the last data of the reply after the wait.
  */
 static void take_wait(exchanges *x, const struct trace_event *event)
@@ -628,9 +628,9 @@ static void take_bytes_in_order(exchanges *x, connection_end *end, const struct 
 }
 
 /*
- * Returns whether a server's event of a request has arrived before the event of the previous reply. This can happen if
- * another thread sends the reply, because the kernel writes a call's event at the end of the call. At that time, the
- * client may already have received the reply and sent the next request.
+ * Returns whether a server's event of a request has arrived before the event of the previous reply. If another thread
+ * sends the reply, the client may receive the reply and send the next request before the thread's call ends. The kernel
+ * writes the event of the call only at its end.
  */
 static bool is_early(const connection_end *end, const struct trace_event *event)
 {

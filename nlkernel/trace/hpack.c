@@ -25,7 +25,7 @@ typedef enum field_name {
 
 typedef struct field {
     field_name name;
-    char *value; /* as it is in hpack_headers; NULL for FIELD_OTHER */
+    char *value; /* in the form of hpack_headers; NULL for FIELD_OTHER */
 } field;
 
 struct hpack {
@@ -87,7 +87,7 @@ static bool read_integer(rest *r, unsigned bits, size_t *value)
     return false;
 }
 
-/* Skips a string. Returns its encoded form, including its length, in *string. */
+/* Skips a string. Sets *string to the bytes that encode the string and its length. */
 static bool skip_string(rest *r, rest *string)
 {
     size_t length;

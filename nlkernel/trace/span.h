@@ -87,8 +87,8 @@ void span_release(span *s); /* Removes a reference; NULL is allowed */
  * or belongs to another trace. */
 void span_set_parent(span *s, span *parent, span_cause cause);
 
-/* Sets the trace ID of a span's trace to the ID of a traceparent header that the span's program has sent, so that the
- * program's own records belong to the same trace. Does nothing if the trace already has an ID. */
+/* Sets the ID of a span's trace, unless the trace already has an ID. `trace_id` comes from a traceparent header that
+ * the span's program has sent, so the program's own records belong to the same trace. */
 void span_set_trace(span *s, const char *trace_id);
 
 /* Returns whether the trace of a span depends on an undecided call. */

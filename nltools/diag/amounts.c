@@ -35,8 +35,8 @@ static double log_amount(double amount, double least)
 }
 
 /*
- * Computes the points of the function, in ascending order. Returns their number. The time for each unit of work grows
- * at most by the factor EFFECT_MIN. A kind of work that has both larger amounts and longer times is therefore not
+ * Computes the points of the function, in ascending order. Returns the number of points. The time for each unit of work
+ * grows at most by the factor EFFECT_MIN. A kind of work that has both larger amounts and longer times is therefore not
  * evened out.
  */
 static int find_points(const sample *x, const float *amounts, const uint8_t *bins, int count, double least,

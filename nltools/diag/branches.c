@@ -8,8 +8,8 @@
 /* Minimum ratio of the shares of visits that take a branch. */
 #define RATIO_MIN 1.3
 
-/* A difference of the requested work explains a larger share, unless at least this part of the difference between the
- * shares remains among visits with the same value of a field. */
+/* A field that describes the requested work explains the difference between two shares, unless visits with equal values
+ * of the field still have at least this part of the difference. */
 #define OWN_PART_MIN 0.5
 
 /* A call belongs to a branch if the other visits make it at most this part as often. */
@@ -40,7 +40,7 @@ typedef struct branching {
     bool is_repeated; /* a visit takes the branch several times */
     double effective; /* number of requests divided by the number of visits */
     bool is_divided;  /* the visits belong to two places */
-    bool by_callers;  /* the hosts are those of the callers or, if a field names servers, those of the records */
+    bool by_callers;  /* the hosts are the callers' hosts or, if a field names servers, the records' hosts */
 } branching;
 
 /* The number of visits, how often they take the branch, the sum of their scores, and the sum of the squares of the
@@ -236,9 +236,9 @@ static bool amount_explains(const branching *b, const branch *of, const float *v
 }
 
 /*
- * Returns whether a column of numbers describes the requested work: nearly all visits have a value, and either the
- * value was logged when they began, or it is an amount of work. A later value that equals the number of calls only
- * counts the calls, and describes no work.
+ * Returns whether a column of numbers describes the requested work. Nearly all visits must have a value. The value must
+ * be known when the visit begins, or be an amount of work. A later value that equals the number of calls only counts
+ * the calls, and describes no work.
  */
 static bool is_work(const branching *b, const column *c, const float *values)
 {

@@ -261,8 +261,8 @@ static bool is_backlog(const visits *v, const candidate *queue, const candidate 
 
 /*
  * Returns whether a queue is only a consequence of slow work. In this case, a slow host, a short resource or a slow
- * range of time claims much more time than the waits, and explains enough of the variation. It need not explain as much
- * as the queue, because the model of a queue uses the ends of earlier visits.
+ * range of time claims much more time than the waits, and explains enough of the variation. The other cause need not
+ * explain as much as the queue, because the model of a queue uses the ends of earlier visits.
  */
 static bool is_minor_queue(const candidate *queue, const candidate *c)
 {
@@ -302,9 +302,9 @@ static bool claim_same_time(const visits *v, const candidate *a, const candidate
 }
 
 /*
- * The waits of a mechanism are those of a field's value if each of the two claims is at least this part of the other.
- * With equal waits, at least three quarters of the visits with the value then wait, and at least three quarters of the
- * waiting visits have the value.
+ * A mechanism and a field's value explain the same waits if each of the two claims is at least this part of the other.
+ * If all waits are equally long, at least three quarters of the visits with the value then wait, and at least three
+ * quarters of the waiting visits have the value.
  */
 #define VALUE_AGREES_MIN 0.75
 
@@ -564,8 +564,8 @@ double candidate_settle(candidate *c, const visits *v, const float *claimed)
     return gain;
 }
 
-/* Returns an array with the excess of each visit in the sample, and 0 for other visits. Its index is the index of the
- * visit. The caller frees it with g_free. */
+/* Returns an array that contains the excess of each visit at the visit's index, and 0 for visits outside of the sample.
+ * The caller frees it with g_free. */
 static float *excess_by_visit(const sample *s, const float *excess)
 {
     float *cut = g_new0(float, s->visits->all->len + 1);

@@ -195,7 +195,7 @@ static int find_large(const column *c, float value)
     return -1;
 }
 
-/* Returns the value that represents a number. For a number below EXACT_MAX, this is the number itself. */
+/* Returns the value that represents a number. A number below EXACT_MAX represents itself. */
 static float value_of_number(column *c, double number, nl_string text)
 {
     float value = (float)number;

@@ -337,8 +337,8 @@ static guint first_slice(const pair *p, int64_t index)
     return from;
 }
 
-/* The join of a visit is weak if two conditions are met: the visit's sender can send until the visit ends, and the
- * records do not show that the connections belong to programs with visits. */
+/* The join of a visit is weak if the visit's sender can send until the visit ends, and the records do not show that the
+ * connections belong to programs with visits. */
 bool connection_joins_is_weak(const connection_joins *j, uint32_t index)
 {
     return j->senders[index].sends && j->of_visits[index] != NULL && !j->of_visits[index]->own;
@@ -351,8 +351,8 @@ static double overlap_ns(const connection_joins *j, const visit *x, int64_t inde
     return (double)MAX(0, MIN(end_ns, x->to_ns) - MAX(begin_ns, x->from_ns));
 }
 
-/* Returns the part of a visit's duration, 0 to 1, in which the visit may wait for a limited connection: its own time
- * minus a round trip, which every message needs. */
+/* Returns the part of a visit's duration, 0 to 1, in which the visit may wait for a limited connection. Every message
+ * needs a round trip, so the function subtracts a round trip from the own time. */
 static double waiting_part(const pair *p, const visit *x)
 {
     double waits_ns = (double)x->own_ns - p->rtt_ns;
@@ -372,7 +372,8 @@ static void add_expected(connection_joins *j, uint32_t index, double weight)
     }
 }
 
-/* Returns the number of different addresses of those ends of a pair's connections for which the log has no records. */
+/* Only one end of each connection of a pair has records. Returns the number of different addresses of the other
+ * ends. */
 static guint count_addresses(const pair *p)
 {
     GHashTable *addresses = g_hash_table_new(NULL, NULL);
@@ -388,8 +389,11 @@ static guint count_addresses(const pair *p)
     return count;
 }
 
-/* Returns whether the connections may lead to hosts other than those of the visits. If only one end has records, these
- * hosts have no names, so the function compares the number of addresses with the number of hosts. */
+/*
+ * Returns whether the connections may lead to other hosts than the visits do. If only one end has records, the names of
+ * the hosts at the other end are unknown, so the function compares the number of addresses with the number of hosts of
+ * the visits.
+ */
 static bool is_ambiguous(const pair *p)
 {
     bool one_end = p->key.program == NULL && (p->key.from == NULL || p->key.to == NULL);

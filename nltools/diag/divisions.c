@@ -23,7 +23,7 @@
 #define LOAD_SCALE_MAX 8
 
 /* The load is the cause of a slow range of time if the rate of requests is at least RATE_RATIO_MIN times the rate
- * elsewhere, and the probability of this difference by chance is at most RATE_CHANCE_MAX. */
+ * elsewhere. The probability of this difference by chance must be at most RATE_CHANCE_MAX. */
 #define RATE_RATIO_MIN 1.5
 #define RATE_CHANCE_MAX 0.01
 
@@ -45,7 +45,7 @@ enum {
     HOURS = 24,
     ROTATIONS = 32,
     DAY_VISITS_MIN = 3,
-    HOUR_VISITS_MIN = 16, /* minimum mean number of visits in an hour of the day to examine each hour by itself */
+    HOUR_VISITS_MIN = 16, /* minimum mean number of visits in an hour of the day to examine the hours separately */
     RANGE_HOURS_MAX = 12
 };
 
@@ -323,8 +323,8 @@ static float get_loads(const sample *x, float *values)
 
 /*
  * Compares the visits in a range of time with other visits that begin under the same load. Returns the difference of
- * their mean ranks as a part of the difference without regard to the load. The weights of the loads are those of Mantel
- * and Haenszel. Returns 1 if too few visits have the same load.
+ * their mean ranks as a part of the difference without regard to the load. The weights of the loads are Mantel-Haenszel
+ * weights. Returns 1 if too few visits have the same load.
  */
 static double part_with_same_load(const sample *x, const uint8_t *inside, const float *loads)
 {
@@ -349,9 +349,10 @@ static double part_with_same_load(const sample *x, const uint8_t *inside, const 
 }
 
 /*
- * Returns whether the load explains why visits in a range of time are slow: under the same load, the visits in the
- * range are hardly slower than others, and the load explains at least as much of the variation as the range does. The
- * first condition excludes a change that makes visits slower under the same load, and thereby increases the load.
+ * Returns whether the load explains why visits in a range of time are slow. Under the same load, the visits in the
+ * range must be hardly slower than others. The load must also explain at least as much of the variation as the range
+ * does. The first condition excludes a change that makes visits slower under the same load, and thereby increases the
+ * load.
  */
 static bool load_explains(const sample *x, const uint8_t *inside, double explained)
 {

@@ -140,7 +140,7 @@ static bool value_is_result(const GArray *values, const value_part *x)
     return x->of.failed >= x->of.count && successes < 2;
 }
 
-/* Returns whether the search examines the fields of a visit. It examines each failed visit, and one of `stride`
+/* Returns whether the search examines the fields of a visit. The search examines each failed visit, and one of `stride`
  * successful visits. The choice is random, because fields may have periodic values. */
 static bool is_examined(const group_search *s, uint32_t index, uint32_t stride)
 {

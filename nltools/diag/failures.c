@@ -130,9 +130,9 @@ static void count_failure(failure_counts *c, const visits *v, const visit *x)
 
 /*
  * Returns whether failures within successful requests are a fault. Programs often expect that a step fails. The
- * failures are a fault in any of three cases: (1) one of several hosts, or a part of the log, has more failures than
- * the rest; (2) the visits with a value of a field fail often, but not always; (3) the place has only one host, and
- * significantly more than PARTIAL_HERE_MIN of its visits fail.
+ * failures are a fault in three cases. (1) One of several hosts, or a part of the log, has more failures than the rest.
+ * (2) The visits with a value of a field fail often, but not always. (3) The place has only one host, and significantly
+ * more than PARTIAL_HERE_MIN of its visits fail.
  */
 static bool is_partial_fault(const failure_counts *c, const visits *v, const failure_group *group)
 {

@@ -149,9 +149,9 @@ static bool is_small_difference(const search *s, const sample *x, const uint8_t 
 }
 
 /*
- * Returns whether the numbers of a column are times that the visits contain. In some unit (seconds to nanoseconds),
- * such numbers almost never exceed the visits' times, and make up most of these times. An example is the duration of
- * the request in an access log. Such numbers show where the time is, but explain nothing.
+ * Returns whether the numbers of a column are times that the visits contain. An example is the duration of the request
+ * in an access log. In some unit (seconds to nanoseconds), the numbers almost never exceed the visits' times, and make
+ * up most of these times. The numbers show where the time is, but explain nothing.
  */
 static bool is_part_of_time(const sample *x, const column *c, const float *values)
 {
@@ -404,7 +404,7 @@ void try_column(search *s, const sample *original, const sample *even, const col
 /* ---- kinds of visits ---- */
 
 /* The main kind of visits has at most KIND_PART_MAX of the visits, because a search in all visits finds the causes of a
- * larger kind. Its visits take at least KIND_TIME_MIN of the time. */
+ * larger kind. The visits of the main kind take at least KIND_TIME_MIN of the time. */
 #define KIND_PART_MAX 0.75
 #define KIND_TIME_MIN 0.5
 
@@ -430,7 +430,7 @@ static uint32_t choose_kind(const sample *x, visit_kind kind, const float *value
     return count;
 }
 
-/* Gets the values of a column for the visits of a sample. Returns whether the column divides them into kinds. */
+/* Gets the values of a column for the visits of a sample. Returns whether the column divides the visits into kinds. */
 static bool get_kinds(const search *s, const sample *x, const column *c, float *values)
 {
     bool has_all = true;
@@ -481,7 +481,7 @@ sample *sample_select_main_kind(const search *s, const sample *x)
 
 /*
  * A kind of visits, not a timeout, explains longer times if at least KIND_AGREES_MIN of its visits are longer, and at
- * least the same part of the longer visits is of this kind. However, if most longer times differ by at most
+ * least KIND_AGREES_MIN of the longer visits are of this kind. However, if most longer times differ by at most
  * TIME_OUT_RANGE_MAX of their median, the cause is a timeout.
  */
 #define KIND_AGREES_MIN 0.95

@@ -255,7 +255,7 @@ static bool has_rival(const finding *f, const char *cause)
 /*
  * Adds the other explanations of the finding's place that are significant and claim enough time, the best first.
  * Explanations with the same cause, such as two fields, usually have the same reason, so the function adds at most one
- * for each cause. It does not add the load, which is a consequence of other causes.
+ * for each cause. The function does not add the load, which is a consequence of other causes.
  */
 static void add_rivals(search *s, finding *f, const candidate *first)
 {
@@ -321,9 +321,9 @@ static void exclude_opposites(search *s, const candidate *c)
 }
 
 /*
- * If visits wait in a queue, the spans that contain them also end one at a time. This is not evidence of a second
- * queue, so the search does not offer queues at a place if at least a tenth of its spans contain such visits. A finding
- * that is too small to be reported excludes nothing.
+ * If visits wait in a queue, the spans that contain these visits also end one at a time, without a second queue. The
+ * search therefore does not offer queues at a place if at least a tenth of its spans contain visits that wait. A
+ * finding that is too small to be reported excludes nothing.
  */
 static void exclude_queues_around(search *s, const finding *f)
 {
@@ -538,10 +538,10 @@ static void search_again(search *s)
 }
 
 /*
- * Returns the certainty of a finding, which is the probability that such a finding is right. The coefficients come from
- * a logistic regression (tests/diagnosis/calibrate.py) of 452 findings in 417 logs of 23 simulated systems. The causes
- * form groups, because findings with different causes are not equally often right. Causes in DISTINCT resemble few
- * other causes. An uneven distribution of the requests and the size of the work (DEMAND) may be consequences of another
+ * Returns the certainty of a finding: the probability that the finding is right. The coefficients come from a logistic
+ * regression (tests/diagnosis/calibrate.py) of 452 findings in 417 logs of 23 simulated systems. The causes form
+ * groups, because findings with different causes are not equally often right. Causes in DISTINCT resemble few other
+ * causes. An uneven distribution of the requests and the size of the work (DEMAND) may be consequences of another
  * cause. Requests that wait for another reason often look like a queue (lock or pool); a larger likelihood ratio in
  * favor of the queue makes this error less probable. The load is a consequence of many causes. A finding that does not
  * have the largest claim is often a consequence of another finding.

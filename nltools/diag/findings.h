@@ -47,8 +47,8 @@ typedef struct finding {
     bool of_connections; /* the cause is a limit of the connections on which the visits waited */
     bool is_quota;       /* for a pause: a CPU quota stops the program */
     bool is_sometimes;   /* for a timer: some visits take longer by a constant time, as for a timeout */
-    /* The time depends only on the amount or the kind of the requested work, so the finding is not a fault. Its rivals
-     * are also ordinary. The search removes this time before it looks for other causes. */
+    /* The time depends only on the amount or the kind of the requested work, so the finding is not a fault. The
+     * finding's rivals are also ordinary. The search removes this time before it looks for other causes. */
     bool is_ordinary;
     /* Other explanations of the same place, the best first (elements are finding). findings_judge moves them to the
      * list. Rivals claim no time: share and gain are 0. */

@@ -98,10 +98,10 @@ static void take_measurements(host_clocks *c)
 }
 
 /*
- * Returns whether calls from one host to another would be impossible if the clocks were equal. This is the case if
- * callees begin before their callers, except for a few calls, which may be errors of the log. A callee that ends after
- * its caller is not evidence, because the caller may not wait for the callee. Returns false if the difference of the
- * clocks was measured, because the measurement is better evidence than the calls.
+ * Returns whether calls from one host to another would be impossible if the clocks were equal, because nearly all
+ * callees begin before their callers. A few calls may be errors of the log. A callee that ends after its caller is not
+ * evidence, because the caller may not wait for the callee. Returns false if the difference of the clocks was measured,
+ * because the measurement is better evidence than the calls.
  */
 static bool is_impossible(const clock_bound *b)
 {
@@ -109,9 +109,9 @@ static bool is_impossible(const clock_bound *b)
 }
 
 /*
- * Returns whether a callee's clock may be fast: nearly all of its calls end after their callers, but the calls of the
- * same program on other hosts end before their callers. The clock is not certainly fast, because the callers may not
- * wait for this host.
+ * Returns whether the clock of a callee's host may be fast: nearly all calls on this host end after their callers, but
+ * the calls of the same program on other hosts end before their callers. The clock is not certainly fast, because the
+ * callers may not wait for this host.
  */
 static bool is_doubtful(const visits *v, const clock_bound *b)
 {
@@ -248,10 +248,8 @@ bool host_clocks_are_measured(const host_clocks *c)
     return measured;
 }
 
-/*
- * Sets the reason for the lack of a verdict if the clocks of two hosts seem to differ by a large part of the requests'
- * time, and neither clock is known to be wrong.
- */
+/* If the clocks of two hosts seem to differ by a large part of the requests' time, and neither clock is known to be
+ * wrong, sets the reason for the lack of a verdict. */
 static void report_apart(const host_clocks *c, findings *f)
 {
     const visits *v = f->visits;

@@ -119,8 +119,8 @@ static double middle_of_three(double a, double b, double c)
 
 /*
  * Moves the values so that values[k] is the value that sorting would move there, no earlier value is larger, and no
- * later value is smaller. This is Hoare's FIND (1961). When few values remain, or after ROUNDS_MAX rounds, the function
- * sorts the remaining values.
+ * later value is smaller. The algorithm is Hoare's FIND (1961). When few values remain, or after ROUNDS_MAX rounds, the
+ * function sorts the remaining values.
  */
 static void select_value(double *values, size_t count, size_t k)
 {

@@ -390,8 +390,8 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
 
 /* ---- where limits have an effect ---- */
 
-/* Returns the ratio of the visits' times on hosts with a limit to the times on other hosts with sensors: the ratio of
- * the means or the ratio of the medians, whichever is larger. Returns INFINITY if either group has too few visits. */
+/* Compares the visits' times on hosts with a limit with the times on other hosts with sensors. Returns the ratio of the
+ * means or the ratio of the medians, whichever is larger. Returns INFINITY if either group has too few visits. */
 static double ratio_of_hosts(const visits *v, const limit *l, const place *p)
 {
     double *times[2] = {g_new(double, p->count + 1), g_new(double, p->count + 1)}, sums[2] = {0}, medians[2];
@@ -427,8 +427,8 @@ static bool *find_refuted(const visits *v, const limit *l)
 
 /*
  * Returns the part of a visit's time in which a limit has an effect, 0 to 1. A visit that waits for data from another
- * host does not wait for work of its own host. For such a visit, a limit of its own host counts only if the limit has
- * an effect on the way to this host.
+ * host does not wait for work of its own host. For a visit that waits for data, a limit of its own host counts only if
+ * the limit has an effect on the way to this host.
  */
 static double felt_part(const visits *v, const limit *l, int scopes, uint32_t index)
 {

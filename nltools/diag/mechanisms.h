@@ -65,8 +65,8 @@ mechanism find_queue(const visits *v, uint32_t place);
 /* Finds a queue in a part of a span without children (part_queues.c). */
 mechanism find_queue_in_part(const visits *v, uint32_t place);
 
-/* Returns whether most of the waiting visits to a place log an event inside their spans while they wait. These visits
- * work before they wait. `waits` has an element for each visit (part_queues.c). */
+/* Returns whether most of the waiting visits to a place log an event inside their spans while they wait. Visits that
+ * log an event work before they wait. `waits` has an element for each visit (part_queues.c). */
 bool queue_is_in_part(const visits *v, uint32_t place, const float *waits);
 
 /* Finds a queue at an edge to another program for servers that belong to the caller, such as a pool of connections. A
@@ -117,10 +117,10 @@ mechanism find_batch(const sample *s);
 mechanism find_timeout(const sample *s);
 
 /*
- * Finds attempts that are given up after a fixed time: many visits take nearly the same, long time, and few visits take
- * a little less or more. Compares the number of visits in a narrow range with the numbers in the ranges of the same
- * relative width below and above. Requires that the visits in the range fail, or that the step after them differs from
- * the step after other visits.
+ * Finds attempts that callers give up after a fixed time: many visits take nearly the same, long time, and few visits
+ * take a little less or more. Compares the number of visits in a narrow range with the numbers in the ranges of the
+ * same relative width below and above. Requires that the visits in the range fail, or that the step after them differs
+ * from the step after other visits.
  */
 mechanism find_given_up(const sample *s);
 
@@ -128,9 +128,10 @@ mechanism find_given_up(const sample *s);
 mechanism find_named_timeout(const sample *s);
 
 /*
- * Returns whether the visits that take from `from` to `to` nanoseconds end without a result: significantly many, and at
- * least half of them, fail or are followed by an unusual step, such as another attempt. The usual step follows after
- * work with a fixed cost, and after timers that are part of the work.
+ * Returns whether the visits that take from `from` to `to` nanoseconds end without a result: at least half of these
+ * visits fail, or an unusual step, such as another attempt, follows at least half of these visits. In addition, the
+ * number must be significant. The usual step follows after work with a fixed cost, and after timers that are part of
+ * the work.
  */
 bool visits_end_without_result(const sample *s, double from, double to);
 

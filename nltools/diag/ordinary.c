@@ -23,10 +23,8 @@
  * between visits change the measured power. */
 #define PROPORTIONAL_MAX 1.3
 
-/*
- * The slow visits are distributed unevenly if their part on a host or in a range of time is at least UNEVEN_MIN times
- * their part elsewhere. The probability of such a difference by chance must be at most UNEVEN_CHANCE.
- */
+/* The slow visits are distributed unevenly if their part on a host or in a range of time is at least UNEVEN_MIN times
+ * their part elsewhere. The probability of this difference by chance must be at most UNEVEN_CHANCE. */
 #define UNEVEN_MIN 1.5
 #define UNEVEN_CHANCE 1e-4
 
@@ -387,10 +385,10 @@ static void add_request_visits(GArray *own, uint32_t when, GArray *hosts, part_c
 }
 
 /*
- * Returns whether a host or a range of time has a much larger part of slow visits than the other hosts or times, or a
- * much larger part of other visits. `slow` is the bit mask of the slow bins. Visits of one request depend on each
- * other, so a request counts once for each host, and once for its time. If a host has a larger part of slow visits,
- * sets the candidate's uneven_host, uneven_share and other_share.
+ * Returns whether one of the hosts or ranges of time has a much larger part of slow visits, or of other visits, than
+ * the rest. `slow` is the bit mask of the slow bins. Visits of one request depend on each other, so a request counts
+ * once for each host, and once for its time. If a host has a larger part of slow visits, sets the candidate's
+ * uneven_host, uneven_share and other_share.
  */
 static bool is_part_uneven(const sample *x, const uint8_t *bins, uint64_t slow, candidate *c)
 {
@@ -536,9 +534,9 @@ static line line_of(const search *s, const sample *x, const division *d, const f
 }
 
 /*
- * Returns whether an amount explains why the slow visits take longer than the other visits. Their time must grow with
- * the amount, but not faster than the time of the other visits. With the amount of the other visits, the slow visits
- * would take less than EFFECT_MIN times as long.
+ * Returns whether an amount explains why the slow visits take longer than the other visits. The time of the slow visits
+ * must grow with the amount, but not faster than the time of the other visits. With the amount of the other visits, the
+ * slow visits would take less than EFFECT_MIN times as long.
  */
 static bool is_explained_by(const search *s, const sample *x, const division *d, const float *amounts)
 {

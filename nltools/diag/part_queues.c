@@ -4,8 +4,8 @@
  * If a program logs events inside a span, such as before it waits for a lock and after it releases the lock, only the
  * time between these events depends on other visits. The work before and after this time hides the queue, and would
  * remain without the queue. The module therefore treats the parts of a span as visits, and searches them for a queue. A
- * part is the time between two successive events, or between the first and the third of three successive events,
- * because a program may log an event when it gets the lock. No state.
+ * part is the time between two successive events. A program may also log an event when it gets the lock, so the time
+ * between the first and the third of three successive events is a part, too. No state.
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@ enum { PART_NAMES_MAX = 12 };
 typedef struct part_kind {
     const char *from, *to;
     GArray *parts;    /* elements are span_part, at most one for each visit */
-    bool is_repeated; /* some visits have several such parts */
+    bool is_repeated; /* some visits have several parts of this kind */
 } part_kind;
 
 static void add_part(GArray *kinds, const span_part *part)
@@ -49,8 +49,8 @@ static void add_part(GArray *kinds, const span_part *part)
         g_array_append_val(k->parts, *part);
 }
 
-/* Returns whether a part begins with the end of the part before it. The times are rounded to the precision of a float,
- * which is better than a millionth of the time since the start of the visit. */
+/* Returns whether the part `next` begins at the end of `part`. The times are rounded to the precision of a float, which
+ * is better than a millionth of the time since the start of the visit. */
 static bool is_next(const visits *v, const span_part *part, const span_part *next)
 {
     const int64_t since_ns = next->from_ns - visit_at(v, next->visit)->from_ns,
@@ -123,8 +123,8 @@ static int by_begin(gconstpointer a, gconstpointer b)
     return (x > y) - (x < y);
 }
 
-/* Searches a kind of parts for a queue, as if the log contained only these parts. The indices of the waits are those of
- * the spans' visits. */
+/* Searches a kind of parts for a queue, as if the log contained only these parts. The index of a wait is the index of
+ * the visit that contains the part. */
 static mechanism find_queue_of_kind(const visits *v, uint32_t number, const part_kind *k)
 {
     const guint count = k->parts->len;

@@ -5,20 +5,20 @@
  * very small. A single visit is not evidence, because it may simply be long. While no child of a span is running, the
  * program works or waits in the span itself. Each part of a span without a running child therefore counts as a visit.
  * If requests usually arrive while others are in progress, the time between two arrivals also counts as a visit,
- * because no request arrives while a program is stopped. Its evidence counts at most as much as the evidence of the
- * real visits, because a time without load is not a pause. The evidence for a program that stops only once or twice
- * must be stronger.
+ * because no request arrives while a program is stopped. The time between arrivals counts at most as much as the real
+ * visits, because a time without load is not a pause. The evidence for a program that stops only once or twice must be
+ * stronger.
  *
  * A program may still accept requests while its work is stopped, or other programs may write the records of their
  * starts. The module therefore also examines the gaps between two consecutive ends of work, in which visits may begin.
- * Work that waits for a lock, for a batch or for a timer has such gaps, too. The module compares the likelihoods of
- * these models with the ends of the visits that begin in the gaps. After a pause, each of these visits takes its usual
+ * Work that waits for a lock, for a batch or for a timer also has gaps between its ends. The ends of the visits that
+ * begin in the gaps show which of these models is the most likely. After a pause, each of these visits takes its usual
  * time, independently of the others.
  *
  * If a program has several processes on a host, the module examines each process, because one process can stop while
- * the others continue. It also examines the whole host and, if a program has several hosts, all hosts as if they were a
- * single host. With all hosts together, fewer requests are sufficient to find pauses that occur everywhere at the same
- * time.
+ * the others continue. The module also examines the whole host and, if a program has several hosts, all hosts as if
+ * they were a single host. With all hosts together, fewer requests are sufficient to find pauses that occur everywhere
+ * at the same time.
  */
 #include "config.h"
 
@@ -436,7 +436,7 @@ static guint first_repeat(const visits *v, uint32_t index)
 }
 
 /* Adds the repeats of a joined visit, or the whole visit if it has no repeats. Adds the ends of the repeats to `times`,
- * and returns their number. */
+ * and returns the number of repeats. */
 static size_t add_repeats(station *s, uint32_t index, keyed *times)
 {
     const visit *x = visit_at(s->v, index);
@@ -699,8 +699,7 @@ static double log_density(const survival *l, double ns)
 
 /*
  * Adds the visits of one gap. `late` contains at least two visits in the order of their ends. The program continues at
- * an unknown time before the first end. The function tries several such times, and uses the most likely time of each
- * model.
+ * an unknown time before the first end. The function tries several times, and uses the most likely time of each model.
  */
 static void add_late_visits(gap_models *m, const late_visit *late, uint32_t count)
 {
@@ -984,8 +983,11 @@ static double largest_claim(const GArray *results, guint first)
     return largest_ns;
 }
 
-/* If the pauses of a whole station claim more time than the pauses of any of its parts, replaces the results of the
- * parts, which begin at index `first`, with the result of the station. Otherwise, frees the station's result. */
+/*
+ * The results from index `first` on belong to the parts of a station. If the pauses of the whole station claim more
+ * time than the pauses of any part, replaces these results with the result of the station. Otherwise, frees the
+ * station's result.
+ */
 static void add_whole(GArray *results, guint first, pause_result *r)
 {
     if (r->m.claim_ns <= largest_claim(results, first)) {
@@ -1035,8 +1037,8 @@ static void examine_host(station *s, const instance_list *l, uint32_t from, uint
     add_whole(found, first, &r);
 }
 
-/* Examines the stations of a program and adds their results. Its instances are `from` to `to` - 1 in the order of `l`.
- */
+/* Examines the stations of a program and adds their results. The instances of the program are `from` to `to` - 1 in the
+ * order of `l`. */
 static void examine_program(station *s, const instance_list *l, uint32_t from, uint32_t to, GArray *results)
 {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(pause_result));

@@ -30,8 +30,8 @@ uint32_t *place_names_add(place_names *n, const visits *v);
  * g_free. */
 char *text_pattern_of_place(const visits *v, uint32_t number, const char *host);
 
-/* Returns a name. It contains a pattern if several programs have had this name. The text is valid until the next call
- * of place_names_add. */
+/* Returns a name. The name contains a pattern if several programs have had this name. The text is valid until the next
+ * call of place_names_add. */
 const char *place_names_text(const place_names *n, uint32_t number);
 
 #endif

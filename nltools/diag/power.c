@@ -1,11 +1,11 @@
 /*
  * Determines whether a log would have shown a cause. Adds a cause to the measured times of a place: lengthens the
  * visits of a random eighth of the requests, by a tenth of all time in total. The search gets a value that separates
- * these requests from the other requests, as a host or a field does. It must find the cause in at least 18 of 20
- * trials. These trials do not show whether the search finds a fault that affects few visits, such as a pause. The
+ * these requests from the other requests, as a host or a field does. The search must find the cause in at least 18 of
+ * 20 trials. These trials do not show whether the search finds a fault that affects few visits, such as a pause. The
  * module therefore also measures how much time very long visits take, compared with other visits of their kind. The
- * part of this time in the tail of a log-normal distribution does not count, because many times have such a tail
- * without any fault.
+ * part of this time in the tail of a log-normal distribution does not count, because times without any fault often have
+ * this distribution.
  */
 #include "config.h"
 

@@ -56,7 +56,7 @@ candidate *queue_find_failures(const search *s, candidate *largest)
 }
 
 /* Returns the best explanation of the visits' service times, which are the visits' times without the waits of the
- * queue. Its cut covers all visits of the place. The caller clears the candidate. */
+ * queue. The explanation's cut covers all visits of the place. The caller clears the candidate. */
 static candidate explain_service(search *s, const candidate *queue)
 {
     const visits *v = s->v;

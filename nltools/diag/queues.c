@@ -14,8 +14,8 @@
  * median gap. */
 #define SHORT_GAP 0.25
 
-/* A pool counts as a lock if the ends of its visits are so far apart that this happens by chance with at most this
- * probability. */
+/* A pool counts as a lock if the ends of its visits are far apart, and the probability of these distances by chance is
+ * at most SERIAL_CHANCE. */
 #define SERIAL_CHANCE 0.01
 
 /* With a lock, the share of short gaps is less than this part of the share that expected_shorter returns. */
@@ -296,7 +296,8 @@ static const visit *find_call(const visits *v, const visit *x, uint32_t place, i
 }
 
 /* Returns the time at which the caller of an edge without a parent has its answer: the first later time at which the
- * request is at the caller. If there is no such time, or for a span, returns the end of the visit. */
+ * request is at the caller. If the request does not return to the caller, or for a span, returns the end of the
+ * visit. */
 static int64_t end_of_answer(const visits *v, const visit *x)
 {
     const request *q = request_at(v, x->request);
@@ -452,7 +453,8 @@ static void spread_times(const visits *v, const place *p, holding *held, size_t 
 /*
  * Returns the number of the instance whose host or process may have the server for a visit. All instances of a host
  * count as its first instance, unless each process has its own servers. `at_start` is the result of
- * hosts_are_chosen_at_end. If it is true, the visit cannot wait at the end of the edge, so the server is at the start.
+ * hosts_are_chosen_at_end. If `at_start` is true, the visit cannot wait at the end of the edge, so the server is at the
+ * start.
  */
 static uint32_t holder_of_visit(const visits *v, const visit *x, const mechanism *m, bool at_start)
 {
@@ -788,8 +790,8 @@ static void queue_work_clear(queue_work *w)
     g_free(w->shared);
 }
 
-/* Returns the median time, in nanoseconds, of visits during which their host has no other visits. If there are few such
- * visits, returns the time of the fast visits. `held` is sorted by end. */
+/* Returns the median time, in nanoseconds, of visits during which their host has no other visits. If there are few of
+ * them, returns the time of the fast visits. `held` is sorted by end. */
 static double time_alone(const holding *held, size_t count)
 {
     double *alone = g_new(double, count + 1), result;
@@ -862,11 +864,11 @@ static void try_outside(queue_work *w, int servers, bool any_order, double alone
 }
 
 /*
- * Chooses the service that predicts the visits best. If it has one server, also finds the best service with several
- * servers, and vice versa. The chosen service has no servers if no number predicts the visits significantly better than
- * independent times. Spans that also take time outside of their server look like spans with more servers, because some
- * visits are before or after the server while another visit has it. The function therefore also tries smaller numbers
- * of servers with such a time.
+ * Chooses the service that predicts the visits best. If the best service has one server, also finds the best service
+ * with several servers, and vice versa. The chosen service has no servers if no number predicts the visits
+ * significantly better than independent times. Spans that also take time outside of their server look like spans with
+ * more servers, because some visits are before or after the server while another visit has it. The function therefore
+ * also tries fewer servers, together with a time outside of the server.
  */
 static choice choose_servers(const visits *v, const holding *held, size_t count, mechanism *m)
 {
@@ -1046,10 +1048,10 @@ static double claim_serial(const visits *v, const holding *held, size_t count, d
 }
 
 /*
- * Finds a lock that visits take only after other work. The order of arrival does not show this lock, but the visits end
- * one at a time: the gap between two ends is at least the time for which a visit holds the lock. Compares the number of
- * short gaps on all hosts with the number for durations that do not depend on other visits. Returns a mechanism without
- * waits if the probability of so few short gaps by chance is more than SERIAL_CHANCE.
+ * Finds a lock that visits take only after other work. The order of arrival does not show this lock, but the ends do:
+ * the gap between two ends is at least the time for which a visit holds the lock. Compares the number of short gaps on
+ * all hosts with the number for durations that do not depend on other visits. Returns a mechanism without waits if the
+ * probability of so few short gaps by chance is more than SERIAL_CHANCE.
  */
 static mechanism find_serial(const visits *v, const holding *held, size_t count, GPtrArray *hosts,
                              const mechanism *queue)

@@ -44,15 +44,16 @@ enum {
  * without stops has this resultant by chance. */
 #define RESULTANT_DEFAULT_MIN 7
 
-/* The search prefers a longer period whose resultant is at least this part of the largest resultant, because a half,
- * third or other integer fraction of the true period also has a large resultant. */
+/* A half, third or other integer fraction of the true period also has a large resultant. The search therefore prefers a
+ * longer period whose resultant is at least this part of the largest resultant. */
 #define LONGER_PREFERRED 0.9
 
 /*
  * Maximum rate of ends in the stop, per time and per piece in progress, as a part of the rate outside the stop. The
  * limit is not 0, because the program does not always use up its quota at the same phase. The limit for the default
- * period is higher, because few other causes have this period, and a program that has not used up its quota in a period
- * does not stop in this period. For other periods, the same limit applies to the rate of ends per time.
+ * period is higher, because few other causes have this period. A higher limit is necessary because a program does not
+ * stop in a period in which it has not used up its quota. For other periods, the same limit applies to the rate of ends
+ * per time.
  */
 #define RATE_IN_STOP_MAX 0.3
 #define RATE_DEFAULT_MAX 0.5
@@ -64,8 +65,8 @@ enum {
 #define STOP_MIN 0.1
 #define STOP_MAX 0.98
 
-/* The part of pieces that end soon (works_outside) must be at least WORKS_MIN times as large among the pieces that
- * begin outside the stops as among the pieces that begin in a stop. */
+/* Pieces that begin outside the stops must end soon (works_outside) at least WORKS_MIN times as often as pieces that
+ * begin in a stop. */
 #define WORKS_MIN 0.3
 
 /* If less than this part of the pieces that begin in a stop end soon after the stop, these pieces do not only wait for
@@ -260,8 +261,8 @@ static bool is_default(int64_t period_ns)
  * Returns whether pieces that begin outside the stops end soon sufficiently often, compared with pieces that begin in a
  * stop. Otherwise, all pieces wait for the end of a stop, as for a timer. A piece that begins in a stop ends soon if it
  * ends in the first half of the time until the next stop. A piece that begins in this half ends soon if it ends before
- * the next stop or, with the default period, before the end of the next stop, because the program does not stop in
- * every period.
+ * the next stop. With the default period, it may also end in the next stop, because the program does not stop in every
+ * period.
  */
 static bool works_outside(const GArray *pieces, const stop *s, int64_t period_ns)
 {
@@ -345,7 +346,8 @@ static void keep_large_kinds(GArray *pieces)
     g_array_set_size(pieces, kept);
 }
 
-/* Finds the stop of each period in a sample of pieces. Returns the probability of such a stop by chance. */
+/* Finds the stop of each period in a sample of pieces. Returns the probability that pieces without a quota seem to have
+ * this stop by chance. */
 static double judge_period(const GArray *pieces, int64_t period_ns, stop *s)
 {
     int64_t *durations = g_new(int64_t, pieces->len + 1), first_ns = INT64_MAX, last_ns = INT64_MIN;
@@ -367,8 +369,8 @@ static double judge_period(const GArray *pieces, int64_t period_ns, stop *s)
     return normal_tail(significance_of(pieces, s, period_ns));
 }
 
-/* Finds the period of a quota and its stop. Tries the default period first. Returns the probability of such a stop by
- * chance. */
+/* Finds the period of a quota and its stop. Tries the default period first. Returns the probability that pieces without
+ * a quota seem to have this stop by chance. */
 static double find_quota(GArray *pieces, stop *s, int64_t *period_ns)
 {
     keep_large_kinds(pieces);

@@ -23,7 +23,7 @@ static bool has_repeats(const visits *v, const site *at)
 }
 
 /* Returns the run that begins with the visit at index `first` and ends before index `end`. A visit that is not a repeat
- * is a run by itself. */
+ * is a run of one visit. */
 static run run_from(const visits *v, uint32_t first, uint32_t end)
 {
     const visit *x = visit_at(v, first);

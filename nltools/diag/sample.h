@@ -15,7 +15,7 @@
 
 enum { SAMPLE_MAX = 4096, BINS_MAX = 64, BIN_NONE = 255 };
 
-/* The search compares the visits of a kind by themselves only if there are at least this number. */
+/* The search compares the visits of a kind separately only if the kind has at least KIND_COUNT_MIN visits. */
 enum { KIND_COUNT_MIN = 20 };
 
 /* Kinds of visits according to a column: with a value, without a value, and cache misses. */

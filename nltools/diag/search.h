@@ -88,7 +88,7 @@ typedef struct exclusion {
     bool has_host; /* exclude the cause only with this host and process, which may be NULL */
     const char *host, *process;
     const column *column; /* exclude the cause only with this column; NULL: with any column */
-    const branch *branch; /* exclude the cause only with this branch and, if this has a column, without branch */
+    const branch *branch; /* exclude only with this branch or, if the branch has a column, also without a branch */
 } exclusion;
 
 typedef struct search {
@@ -204,9 +204,9 @@ void try_column(search *s, const sample *original, const sample *even, const col
 sample *sample_select_main_kind(const search *s, const sample *x);
 
 /*
- * Returns whether the visits that wait are a kind of visits, and their times vary. The longer times are then those of
- * this kind, although the distribution of all times looks like a timeout (field_divisions.c). `waits` has an element
- * for each visit of the log.
+ * Returns whether the visits that wait are a kind of visits, and their times vary. This kind then explains the longer
+ * times, although the distribution of all times looks like a timeout (field_divisions.c). `waits` has an element for
+ * each visit of the log.
  */
 bool sample_waits_are_kind(const search *s, const sample *x, const float *waits);
 
@@ -249,8 +249,8 @@ bool column_is_amount(const sample *x, const column *c);
 bool division_is_proportional(const search *s, const sample *x, const division *d);
 
 /*
- * Decides whether a candidate for a field is ordinary: the field describes the requested work, and the time depends on
- * this work in the same way on all hosts and at all times. Sets the candidate's is_ordinary, is_uneven, meaning,
+ * Decides whether a candidate for a field is ordinary: the field describes the requested work, and the relation of the
+ * time to this work is the same on all hosts and at all times. Sets the candidate's is_ordinary, is_uneven, meaning,
  * amount, falls and power (ordinary.c).
  */
 void candidate_find_ordinary(const search *s, candidate *c, const sample *x, const division *d);

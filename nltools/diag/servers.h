@@ -8,8 +8,8 @@
  *
  * A field names servers in two cases. (1) Its name means a server, and its values differ only in numbers. (2) Its name
  * means a server or a host, and its values are hosts of the log. Other values, such as the names of services, are
- * different kinds of work. If only some visits of a place have the field, the module moves them to a new place, because
- * visits without a server, such as answers from a cache, are a different kind. No state.
+ * different kinds of work. If only some visits of a place have the field, the module moves these visits to a new place.
+ * The other visits, such as answers from a cache, are of a different kind, because they need no server. No state.
  */
 #ifndef NLDIAG_SERVERS_H
 #define NLDIAG_SERVERS_H

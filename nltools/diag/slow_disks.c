@@ -1,7 +1,7 @@
 /*
- * Compares the disk of a slow host with the disks of its peers. The disk is the cause under three conditions: it does
- * about as much work as the other disks, its reads or writes take longer, and their additional time is at least half of
- * the additional time of the host's visits. The first condition excludes a disk that is busy for another reason.
+ * Compares the disk of a slow host with the disks of its peers. The disk is the cause if it does about as much work as
+ * the other disks, but its reads or writes take longer. Their additional time must be at least half of the additional
+ * time of the host's visits. A disk that does more work than the others is busy for another reason.
  */
 #include "config.h"
 

@@ -40,8 +40,8 @@ void span_parts_move(span_parts *p, const uint32_t *moved);
 
 /*
  * Finds the part of a span whose time grows with the values in `cut`, which has a value in nanoseconds for each visit.
- * `place` is the number of the span's place. If a part grows by at least 70 % (PART_MIN) of the growth of `cut`,
- * returns true and sets *from and *to to the names of the events before and after the part.
+ * `place` is the number of the span's place. A part qualifies if it grows by at least 70 % (PART_MIN) of the growth of
+ * `cut`. Returns whether a part qualifies, and sets *from and *to to the names of the events before and after the part.
  */
 bool span_parts_find(const struct visits *v, uint32_t place, const float *cut, const char **from, const char **to);
 

@@ -71,8 +71,8 @@ static bool is_delayed(const long_visit *y, double delay)
 
 /*
  * Returns the logarithm of the ratio of the likelihood with a delay to the likelihood without a delay. `power` is the
- * exponent of the Pareto distribution, `spread` is the spread of the usual times in logarithms, and `others` is the
- * part of the visits that have other reasons.
+ * exponent of the Pareto distribution. `spread` is the standard deviation of the logarithms of the usual times.
+ * `others` is the part of the visits that have other reasons.
  */
 static double ratio_of_delay(const GArray *found, double delay, double power, double spread, double others)
 {
@@ -145,7 +145,7 @@ static int find_dense_values(const GArray *found, double *values)
     return count;
 }
 
-/* Returns the delay with the largest likelihood, in nanoseconds, or 0. Sets *chance to the probability of such a
+/* Returns the delay with the largest likelihood, in nanoseconds, or 0. Sets *chance to the probability of at least this
  * likelihood by chance, multiplied by the number of tested values and parts. */
 static double find_delay(const GArray *found, double spread, double *chance)
 {
@@ -270,7 +270,7 @@ static mechanism mechanism_of(const sample *x, const sample *even, const bool *d
 }
 
 /* Judges whether long visits have a constant value. `found` contains the long visits. If `is_whole` is true, the value
- * is the whole time of visits that are given up and end without a result. */
+ * is the whole time of visits that end without a result, because callers give up. */
 static mechanism judge(const sample *x, const sample *even, GArray *found, double spread, bool is_whole)
 {
     mechanism m = {0};

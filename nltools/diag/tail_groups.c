@@ -57,7 +57,7 @@ static void find_slow_period(const visits *v, const place *p, const bool *slow, 
 /*
  * Returns whether the group's visits are slow more often than the other visits throughout the period in which visits
  * are slow. Counts the parts of this period in which the group's visits are slow more often (PART_FACTOR). If slow
- * visits were independent of the group, the probability of such a part would be at most the group's share of all
+ * visits were independent of the group, the probability that a part counts would be at most the group's share of all
  * visits. `chance` is the maximum probability of so many parts.
  */
 static bool recurs(const visits *v, uint32_t number, const bool *slow, const failure_group *g, double chance)

@@ -47,8 +47,7 @@ void time_units_add(time_units *t, const nl_record *record)
         g_hash_table_insert(t->programs, text_key_new(record->prog), of);
     }
     of->count++;
-    for (size_t i = UNITS;
-         i-- > 0 && record->time_ns % units_ns[i] == 0;) /* longer units are multiples of shorter ones */
+    for (size_t i = UNITS; i-- > 0 && record->time_ns % units_ns[i] == 0;) /* each unit is a multiple of the next */
         of->multiples[i]++;
 }
 

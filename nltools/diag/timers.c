@@ -17,14 +17,14 @@ enum {
     FREQUENT_ONE_OF = 100, /* a timeout needs at least one waiting visit in FREQUENT_ONE_OF visits */
     RARE_ONE_OF = 400,     /* a timeout of TCP needs at least one in RARE_ONE_OF visits */
     RESOLUTION_STEPS = 4,  /* differences below this number of steps of the log's resolution are no evidence */
-    GIVEN_UP_PERCENT = 3,  /* minimum part of the visits that are given up, in percent */
-    GIVEN_UP_LONGER = 10,  /* at most one visit may be longer for each 10 visits that are given up */
-    GIVEN_UP_DENSITY = 5,  /* minimum ratio of the visits that are given up to the visits with similar times */
+    GIVEN_UP_PERCENT = 3,  /* minimum part of the visits that callers give up, in percent */
+    GIVEN_UP_LONGER = 10,  /* at most one visit may be longer for each 10 given-up visits */
+    GIVEN_UP_DENSITY = 5,  /* minimum ratio of the given-up visits to the visits with similar times */
     MIXED_ONE_OF = 10,     /* at a mixed site or host, more than one in MIXED_ONE_OF visits is short */
     BETWEEN_MAX = 3        /* maximum number of visits whose times are between the usual times and a timeout */
 };
 
-/* Visits that are given up: NARROW is the maximum ratio of the longest to the shortest time. GIVEN_UP_FACTOR is the
+/* Visits that callers give up: NARROW is the maximum ratio of the longest to the shortest time. GIVEN_UP_FACTOR is the
  * minimum ratio of the shortest time to the median of all visits. */
 #define NARROW 1.02
 #define GIVEN_UP_FACTOR 1.5
@@ -40,7 +40,7 @@ enum {
 /* Maximum part of the delayed messages that wait for less than the whole delay if TCP sends lost segments again. */
 #define PARTLY_MAX 0.1
 
-/* Maximum probability that so many of the visits that are given up end without a result by chance. */
+/* Maximum probability that the number of given-up visits without a result is as large by chance. */
 #define WITHOUT_RESULT_CHANCE 1e-3
 
 /* If at least this part of the slow visits follows a slow visit, all visits are slow in a range of time. */
@@ -70,7 +70,7 @@ static size_t count_gaps(const double *gaps, size_t count, double period, double
 /*
  * Returns the mean of cos(2 pi gap / period) over the gaps that count_gaps counts. The mean is 1 if all these gaps are
  * multiples of the period. Returns 0 if the mean is less than `result_min`. The loop ends as soon as the mean cannot
- * reach `result_min`. This saves most computations of cosines, because few periods are regular.
+ * reach `result_min`, because few periods are regular, and cosines are expensive.
  */
 static double regularity(const double *gaps, size_t count, double period, double periods_max, double result_min)
 {
@@ -451,8 +451,8 @@ static double time_of_other_messages(const sample *s, bool reversed)
 
 /*
  * Returns the median time of the messages in the other direction. Returns INFINITY unless the sample's messages seem to
- * wait for an acknowledgement: nearly all take at least the delay, their median exceeds the delay by at most a tick of
- * the kernel's timer, and no wrong clock explains the delay.
+ * wait for an acknowledgement. Nearly all must take at least the delay, and their median must exceed the delay by at
+ * most a tick of the kernel's timer. No wrong clock may explain the delay.
  */
 static double time_of_answers(const sample *s, double low)
 {
@@ -672,10 +672,10 @@ static double chance_of_gap(uint32_t between, uint32_t count, double gap, double
 }
 
 /*
- * Returns the probability that the logarithms of the times in `y`, which are in ascending order, have such a wide gap
- * before y[split] by chance. If their density has a single maximum, its mean in the gap is at least its mean in an
- * adjacent range, either below or above the gap. The function tries all ranges that end at the gap, and uses the
- * strongest range of each side. A few visits may be within the gap. The upper range ends at or before y[end].
+ * Returns the probability that logarithms of times have a gap as wide as the gap before y[split] by chance. `y`
+ * contains the logarithms in ascending order. If their density has a single maximum, its mean in the gap is at least
+ * its mean in an adjacent range, either below or above the gap. The function tries all ranges that end at the gap, and
+ * uses the strongest range of each side. A few visits may be within the gap. The upper range ends at or before y[end].
  */
 static double chance_of_split(const double *y, uint32_t count, uint32_t split, uint32_t end)
 {
@@ -697,8 +697,8 @@ static double chance_of_split(const double *y, uint32_t count, uint32_t split, u
     return fmin(1, (double)count * count / 2 * (BETWEEN_MAX + 1) * least);
 }
 
-/* Returns whether nearly all visits are slow during a part of the log: nearly all slow visits follow a slow visit of
- * the same site, although other visits are not slow. A visit is slow if it lasts at least `from` nanoseconds. */
+/* Returns whether nearly all visits are slow during a part of the log, and other visits are not: nearly all slow visits
+ * then follow a slow visit of the same site. A visit is slow if it lasts at least `from` nanoseconds. */
 static bool is_slow_for_a_time(const sample *s, double from)
 {
     bool *was_slow = g_new0(bool, s->visits->sites->len + 1);

@@ -93,7 +93,7 @@ static uint32_t add_site(visits_reader *r, const place *p, const char *host, con
     return index;
 }
 
-/* Returns the address of a site's index. For a new site, the index is VISIT_NONE, and the caller must set it. */
+/* Returns a pointer to a site's index. For a new site, the index is VISIT_NONE, and the caller must set the index. */
 static uint32_t *site_slot(kind *k, const site_key *key)
 {
     uint32_t *found = g_hash_table_lookup(k->sites, key);
@@ -394,8 +394,8 @@ static uint32_t fork_of(const request_graph *g, uint32_t child)
     return fork;
 }
 
-/* Adds the messages to and from children that are not on the critical path, so that the search can compare the messages
- * of the slowest of several parallel calls with faster messages. */
+/* Adds the messages to and from children that are not on the critical path. If a span makes several calls at the same
+ * time, only the slowest call is on the critical path, but the search needs the faster messages for comparisons. */
 static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 {
     enum { SPANS_MAX = 512 };
@@ -416,9 +416,9 @@ static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 }
 
 /*
- * Returns whether a value in an event is valid from the start of the event's span. This is the case for a text in a
- * record that describes a whole span: the program writes the record at the end, but the text usually describes what the
- * span does. A number may be a result.
+ * Returns whether a value in an event is valid from the start of the event's span. If a record describes a whole span,
+ * the program writes the record at the end, but a text in the record usually describes what the span does. A number may
+ * be a result.
  */
 static bool is_valid_from_begin(const request_event *e, const column *of)
 {

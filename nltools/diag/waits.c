@@ -21,8 +21,8 @@ enum {
 /* A candidate is never significant if its probability by chance is larger than CHANCE_MAX. */
 #define CHANCE_MAX 0.01
 
-/* A value distinguishes the callers with many visits if at least this part of them has the value, and at least this
- * part of the callers with the value has many visits. */
+/* A value distinguishes the callers with many visits if at least this part of these callers has the value, and at least
+ * this part of the callers with the value has many visits. */
 #define CALLER_VALUE_MIN 0.8
 
 static int by_float(const void *a, const void *b)
@@ -39,8 +39,8 @@ static uint32_t caller_of(const visits *v, uint32_t index)
     return x->parent != VISIT_NONE ? x->parent : v->all->len + x->request;
 }
 
-/* The visits of a place, by caller. A visit that begins while another visit of the caller is in progress does not
- * count, because a caller that makes calls at the same time waits only for the longest call. */
+/* The visits of a place, by caller. If a caller makes calls at the same time, it waits only for the longest call, so a
+ * visit that begins during another visit of its caller does not count. */
 typedef struct calls {
     float *counts;  /* number of visits of each caller that do not overlap */
     uint32_t *last; /* for each caller, the position of its last visit among the place's visits */
@@ -564,8 +564,8 @@ static bool is_elsewhere(const visits *v, const sample *x)
     return elsewhere * 3 > looked;
 }
 
-/* A host is as fast as the others if the median time of its visits without their waits is at most this factor times the
- * median time of the other visits. */
+/* A host is as fast as the others if the median time of its visits, without their waits, is at most EQUAL_HOSTS times
+ * the median time of the other visits. */
 #define EQUAL_HOSTS 1.1
 
 /* Returns whether the waits of all visits (by index) alone can explain why a host is slower than the others. */
@@ -600,7 +600,8 @@ static mechanism find_queue_of_place(const visits *v, uint32_t place)
     return of_part;
 }
 
-/* Offers a queue. If a lock and a pool predict the visits nearly equally well, adds the worse one as a rival. */
+/* Offers a queue. If a lock and a pool predict the visits nearly equally well, offers the better queue, and adds the
+ * other queue as its rival. */
 static void offer_queue(search *s, const sample *x)
 {
     mechanism m = find_queue_of_place(s->v, x->place), of_caller = queue_find_caller(s->v, x->place);
@@ -642,7 +643,7 @@ static bool is_same_timeout(const mechanism *a, const mechanism *b)
            b->period_ns <= SAME_TIMEOUT * a->period_ns;
 }
 
-/* Joins the timeouts of operations with the same timeout as `best`. Adds their number to *same. */
+/* Joins the timeouts of operations with the same timeout as `best`. Adds the number of joined timeouts to *same. */
 static mechanism join_timeouts(const sample *x, mechanism *all, uint32_t count, const mechanism *best, uint32_t *same)
 {
     mechanism m = *best;

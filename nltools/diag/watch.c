@@ -18,7 +18,7 @@ typedef struct watched_place {
     double mean, variance; /* mean time per request (ns), and variance of the time of a single request (ns²) */
     unsigned panes;        /* number of healthy panes so far */
     unsigned bad, good;    /* numbers of consecutive bad panes and of consecutive good panes */
-    unsigned since;        /* number of the first consecutive bad pane */
+    unsigned since;        /* number of the pane with which the consecutive bad panes began */
     int64_t since_ns;
     double now, excess; /* now: own time per request in the latest pane (ns); excess: excess over the mean, as a share
                            of the requests' time */

@@ -56,7 +56,7 @@ typedef struct pipeline {
     bool begun;      /* the format is known, and the output header has been written */
 } pipeline;
 
-/* Returns the chunk that is being filled. */
+/* Returns the chunk that the reader currently fills. */
 static inline chunk *chunk_filling(pipeline *p)
 {
     return &p->chunks[p->filled % p->chunk_count];

@@ -103,7 +103,7 @@ static void commit_all(pipeline *p)
         commit_oldest(p);
 }
 
-/* Converts the bytes of a chunk. Its sink collects the output. */
+/* Converts the bytes of a chunk. The chunk's sink collects the output. */
 static void chunk_convert(chunk *c, importer *in, exporter *out)
 {
     const importer_kind *kind = in->kind;

@@ -133,8 +133,8 @@ static GString *make_program(const schema *s)
     return out;
 }
 
-/* Runs a command without NetLogger's variables in its environment. Returns its output, which the caller frees with
- * g_free, or NULL on failure. */
+/* Runs a command without NetLogger's variables in its environment. Returns the command's output, which the caller frees
+ * with g_free, or NULL on failure. */
 static char *bench_run(char **command)
 {
     char **environment = g_get_environ(), *printed = NULL, *errors = NULL;
@@ -206,8 +206,8 @@ static bool compile(const schema_bench_options *how, const char *source, const c
     return ok;
 }
 
-/* Writes, compiles and runs the measuring program. Returns its output, which the caller frees with g_free, or NULL on
- * failure. */
+/* Writes, compiles and runs the measuring program. Returns the program's output, which the caller frees with g_free, or
+ * NULL on failure. */
 static char *schema_bench_measure(const schema *s, const schema_bench_options *how, char *const files[3])
 {
     GString *header = g_string_new(NULL), *source = make_program(s);

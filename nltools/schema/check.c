@@ -47,7 +47,7 @@ struct schema_check {
     GPtrArray *findings[KINDS]; /* finding *, at most SHOWN per kind */
 };
 
-/* The record that is being checked. */
+/* The record that the module currently checks. */
 typedef struct subject {
     schema_check *check;
     const nl_record *record;

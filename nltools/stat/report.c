@@ -310,10 +310,8 @@ static void print_doubtful_clocks(const report_subject *r)
                nl_plural(count - PAIRS_MAX));
 }
 
-/*
- * Prints at most EDGES_MAX edges whose minimum duration is a multiple of half an hour, plus at most 10 minutes. The two
- * events of such an edge are probably in different time zones. Ignores edges that occur fewer than COUNT_MIN times.
- */
+/* Prints at most EDGES_MAX edges whose minimum duration is a multiple of half an hour, plus at most 10 minutes. The two
+ * events of these edges are probably in different time zones. Ignores edges that occur fewer than COUNT_MIN times. */
 static void print_zones_of_edges(const report_subject *r)
 {
     enum { COUNT_MIN = 10, EDGES_MAX = 5 };

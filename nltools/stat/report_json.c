@@ -4,7 +4,7 @@
 
 #include "program/json_document.h"
 
-/* Adds a sum of nanoseconds. If it does not fit into an integer, adds the largest integer. */
+/* Adds a sum of nanoseconds. If the sum does not fit into an integer, adds the largest integer. */
 static void add_sum(json_object *to, const char *name, double sum_ns)
 {
     const double limit = 9223372036854775808.0; /* 2^63 */

@@ -133,10 +133,8 @@ static bool is_wanted(const agents *a, const char *sensor)
     return false;
 }
 
-/*
- * Returns whether a sensor has an event that describes the whole host. If so, nlv does not draw the sensor's events
- * that describe single objects, because it would join the values of all objects into one line.
- */
+/* Returns whether a sensor has an event that describes the whole host. If so, nlv does not draw the sensor's events
+ * that describe single objects, because nlv would join the values of all objects into one line. */
 static bool has_whole(const agents *a, const char *sensor)
 {
     for (guint i = 0; i < a->events->len; i++) {

@@ -57,8 +57,8 @@ void agents_each(const agents *a, void (*function)(void *user, const char *url, 
 /* Returns the feed that receives all records. The caller gets no reference of its own. */
 feed *agents_feed(agents *a);
 
-/* Returns a drawing with the sensors' loadlines. The caller owns the drawing. Its list of quiet events contains all
- * events that the sensors have logged. */
+/* Returns a drawing with the sensors' loadlines. The caller owns the drawing. The drawing's list of quiet events
+ * contains all events that the sensors have logged. */
 drawing *agents_loadlines(const agents *a);
 
 #endif

@@ -97,9 +97,9 @@ bool block_cutter_is_finished(const block_cutter *c)
 }
 
 /*
- * Returns the offset of a text record. c->offset is the end of the piece that was fed last. Either the whole record is
- * in the piece, or the record began in an earlier piece and ends at the first newline of this piece. At the end of the
- * file, the newline may be missing.
+ * Returns the offset of a text record. c->offset is the end of the latest piece. Either the whole record is in the
+ * piece, or the record began in an earlier piece and ends at the first newline of this piece. At the end of the file,
+ * the newline may be missing.
  */
 static uint64_t find_text(const block_cutter *c, nl_string raw, const char *piece, size_t size)
 {

@@ -123,10 +123,8 @@ static void run_pass(passing *p, model *m, const GArray *places)
     nl_buffer_free(&p->sink.report_text);
 }
 
-/*
- * Writes the drawing to a temporary file, for formats that need lifelines. Returns its path, or NULL if there are no
- * lifelines or on failure. The caller removes the file and frees the path.
- */
+/* Writes the drawing to a temporary file, for formats that need lifelines. Returns the file's path, or NULL if there
+ * are no lifelines or on failure. The caller removes the file and frees the path. */
 static char *drawing_file(model *m)
 {
     char *path = NULL;

@@ -1,8 +1,8 @@
 /*
- * The filters of a model, in two steps. The first step selects whole requests. Its expression is an expression on
- * requests (requests/request_filter.h), or an expression on records that at least one record of the request must match.
- * For a record that belongs to no request, request_filter_matches_single decides. The second step hides the selected
- * records that do not match another expression on records.
+ * The filters of a model, in two steps. The first step selects whole requests. The first step's expression is an
+ * expression on requests (requests/request_filter.h), or an expression on records that at least one record of the
+ * request must match. For a record that belongs to no request, request_filter_matches_single decides. The second step
+ * hides the selected records that do not match another expression on records.
  *
  * A filters object is constant, and any thread may use it.
  */

@@ -81,8 +81,8 @@ static inline float list_value(const list *l, size_t i)
  */
 size_t list_find(const list *l, uint32_t record, size_t from);
 
-/* Returns the precision, in entries, with which to find the bounds of a picture's columns: LIST_NODE or LIST_BLOCK if
- * this is at most a quarter of a column's entries, otherwise 1. */
+/* Returns the precision, in entries, with which to find the bounds of a picture's columns. The precision is LIST_BLOCK
+ * or LIST_NODE if a column has at least four times as many entries, otherwise 1. */
 size_t list_grain(size_t entries, size_t columns);
 
 /* Like list_find, but the returned index may be up to `grain` entries too small. */

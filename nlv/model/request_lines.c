@@ -121,7 +121,7 @@ static GArray *find_steps(const store *s, unsigned layer, uint32_t object)
     return steps;
 }
 
-/* Returns the events (request_event) of records. Their payloads are the indices of the records. */
+/* Returns the events (request_event) of records. The payload of an event is the index of its record. */
 static GArray *read_events(const model *m, request_reader *reader, const GArray *steps)
 {
     GArray *events = g_array_new(FALSE, TRUE, sizeof(request_event));

@@ -8,9 +8,9 @@
  * the lifeline's requests which events cause which other events. If the sample was small, the module learns again when
  * the log has twice as many records. The model owns a request_lines and locks it.
  *
- * Callers identify a request by its lifeline and one of its records. If the record belongs to no object of the
- * lifeline, or if the lifeline is REQUEST_NO_LIFELINE (request_list.h), the request consists of the outermost span that
- * the record describes or ends, and of the spans in this span.
+ * Callers identify a request by its lifeline and one of its records. The record may belong to no object of the
+ * lifeline, or the lifeline may be REQUEST_NO_LIFELINE (request_list.h). The request then consists of the outermost
+ * span that the record describes or ends, and of the spans in this span.
  */
 #ifndef NLV_REQUEST_LINES_H
 #define NLV_REQUEST_LINES_H

@@ -345,7 +345,7 @@ static unsigned log_of_event(const request_graph *g, size_t event)
     return get_record(g, event, &step) ? place_file(step.place) : UINT_MAX;
 }
 
-/* Finds the logs that have the request's first event. Returns their number, at most LOGS_MAX. */
+/* Finds the logs that have the request's first event. Returns the number of logs, at most LOGS_MAX. */
 static unsigned find_logs(const request_graph *g, unsigned logs[LOGS_MAX])
 {
     unsigned count = 0;
@@ -690,8 +690,8 @@ static void tell_doubtful_clocks(request_reading *r, const assembler *a)
                                request_reader_host(assembler_reader(a), doubts[0].other)));
 }
 
-/* Treats the open requests as ended. In a large log of a live source, only ends the learning, because later records may
- * still end these requests, and the module does not read a large log again. */
+/* Treats the open requests as ended. In a large log of a live source, only ends the learning: later records may still
+ * end these requests, and the module does not read a large log again. */
 static void request_reading_finish(request_reading *r, bool is_live)
 {
     if (r->is_finished)

@@ -25,9 +25,9 @@ typedef struct slow_line {
  * records, examines a sample of these requests.
  *
  * begin_ns and end_ns are the times of the path of one line. Usually, this line is the longest line in the middle half
- * of the lines, in order of time. This excludes the start and the end of the range, where fewer requests may run. If
- * the longest of all lines is more than twice as long as this line, the function uses the path of the longest line
- * instead.
+ * of the lines, in order of time. The other lines are near the start and the end of the range, where fewer requests may
+ * run. If the longest of all lines is more than twice as long as this line, the function uses the path of the longest
+ * line instead.
  */
 slow_line slow_find(const model *m, int64_t from_ns, int64_t to_ns);
 

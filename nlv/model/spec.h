@@ -1,6 +1,6 @@
 /*
- * A spec is a drawing compiled to numbers. It specifies the data to extract from records. A spec is constant, and any
- * thread may read it.
+ * A spec is a drawing compiled to numbers. A spec specifies the data to extract from records. A spec is constant, and
+ * any thread may read it.
  *
  * The names of the drawing's events are the first names in the store, so that an event's number is its index in
  * `events`.
@@ -104,7 +104,7 @@ typedef struct spec {
 spec *spec_new(const drawing *d, names *events, uint64_t seed);
 void spec_free(spec *s);
 
-/* Returns the step of an event in a layer. Its lifeline is SPEC_NONE if the event is in no lifeline. */
+/* Returns the step of an event in a layer. The step's lifeline is SPEC_NONE if the event is in no lifeline. */
 static inline spec_step spec_step_of(const spec *s, uint16_t event, unsigned layer)
 {
     return event < s->event_count ? s->events[event].steps[layer] : (spec_step){SPEC_NONE, 0};

@@ -44,7 +44,7 @@ static void add_sample(range *r, segment_statistics s, size_t count)
     g_array_append_val(r->result->segments, s);
 }
 
-/* Adds the durations of the spans that end in a row, unless the durations equal those of a segment. */
+/* Adds the durations of the spans that end in a row, unless a segment has the same durations. */
 static void add_span(range *r, size_t lifeline, unsigned row, const size_t *counts)
 {
     const store *s = r->store;

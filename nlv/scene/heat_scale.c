@@ -21,8 +21,8 @@ bool heat_scale_has_counts(const layout *l)
 }
 
 /*
- * Returns the lowest row of the scale if the lowest row with requests is `first`. Omits the rows of a few requests that
- * are shorter than the others by more than two powers of ten, because these rows would leave only a part of the scale
+ * Returns the lowest row of the scale if the lowest row with requests is `first`. If a few requests are shorter than
+ * the others by more than two powers of ten, omits their rows, because the rows would leave only a part of the scale
  * for the other requests.
  */
 static unsigned lowest_row(const heat_map *h, unsigned first)

@@ -1,7 +1,7 @@
 /*
  * The histogram of the requests' durations, at the right of the heat map (heat_layer.c), with the same scale of
- * durations. The bars extend to the right. Their lengths are logarithms of the counts, so that a single request is
- * visible beside a million requests. This module has no state.
+ * durations. The bars extend to the right. The length of a bar is the logarithm of the count, so that a single request
+ * is visible beside a million requests. This module has no state.
  */
 #include "config.h"
 

@@ -105,9 +105,8 @@ static bool is_dense(const layout *l, const model *m, const scene_view *view)
 /*
  * Places the overview, a strip at the bottom, if the picture is high enough. One of these conditions must also be true:
  * the view requests the overview, a part of the log is not visible, or there are requests but no lifelines. A heat map
- * is higher than a strip of densities, and the histogram of durations may be beside the heat map. If the lines are so
- * many that they fill the panes, the heat map gets a large part of the height, because the panes then do not show
- * single requests.
+ * is higher than a strip of densities, and the histogram of durations may be beside the heat map. If the lines fill the
+ * panes, the panes do not show single requests, so the heat map gets a large part of the height.
  */
 static void place_overview(layout *l, const model *m, const scene_view *view, bool is_part)
 {

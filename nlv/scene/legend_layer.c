@@ -118,9 +118,9 @@ static int by_name(const void *a, const void *b, void *user)
 }
 
 /*
- * Returns the colors in the order of the legend: sorted by name, with numbers in names in numerical order, because the
- * order in which nlv assigns colors depends on the log. Does not sort more colors than the user can filter, because the
- * legend has space for only some of them. The caller frees the array.
+ * Returns the colors sorted by name, with numbers in names in numerical order. The order in which nlv assigns colors is
+ * not suitable for the legend, because it depends on the log. Does not sort more colors than the user can filter,
+ * because the legend has space for only some of them. The caller frees the array.
  */
 static size_t *order_colors(const layer_context *c)
 {

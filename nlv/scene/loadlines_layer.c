@@ -77,8 +77,8 @@ void loadlines_layer_axis(const layer_context *c, const pane *p, double low, dou
     cairo_t *cr = c->cr;
     bool dark = c->view->dark;
     layer_pane(c, p);
-    /* draw the numbers at both ends, and a number in the middle if there is enough height; in a pane that is lower than
-     * a line of text, draw only the number at the top */
+    /* draw the numbers at both ends and, in a high pane, a number in the middle; in a pane that is lower than a line of
+     * text, draw only the number at the top */
     const double height = p->bottom - p->top;
     const int parts = height > 3.5 * text_height(TEXT_SMALL) ? 2 : 1;
     const int first = height < text_height(TEXT_SMALL) ? parts : 0;
@@ -132,8 +132,8 @@ static column_values value_at(const curve *k, const list *l, size_t i)
     return (column_values){layer_x(k->c, list_at(l, i)), list_value(l, i), INFINITY, -INFINITY};
 }
 
-/* Fills `columns` with the columns that have values, and with the values before and after the view. Returns their
- * number. */
+/* Fills `columns` with the columns that have values, and with the values before and after the view. Returns the number
+ * of columns. */
 static unsigned find_columns(const curve *k, const list *l, size_t from, column_values *columns)
 {
     const layer_context *c = k->c;

@@ -101,8 +101,8 @@ int scene_find_loadline(const model *m, const scene_view *view, cairo_t *cr, dou
 /* Expands a loadline if it is collapsed; otherwise, collapses it. */
 void scene_toggle_loadline(const model *m, scene_view *view, cairo_t *cr, unsigned loadline);
 
-/* Expands the next collapsed loadline, and ends the expansion of the others. Returns its index, or -1 if no loadline is
- * collapsed. */
+/* Expands the next collapsed loadline, and ends the expansion of the others. Returns the index of the loadline, or -1
+ * if no loadline is collapsed. */
 int scene_expand_next(const model *m, scene_view *view, cairo_t *cr);
 
 /* Returns whether (x, y) is in the overview. If so, sets *time_ns to the time at x. */

@@ -4,9 +4,9 @@
  *
  * The bar of a span is pale where the span waits, and has the full color where the span itself runs. The bar of a wait
  * is an outline, which is dashed if the order of its two events is inferred. A line under the bars follows the critical
- * path. The duration is beside the bar. The difference from the median duration of such spans or waits is at the right.
- * In the bar of a much slower span or wait, a tick marks the time at which the span or wait would have ended after the
- * median duration. The records follow, one in each line.
+ * path. The duration is beside the bar. The difference from the median duration of spans or waits of the same kind is
+ * at the right. In the bar of a much slower span or wait, a tick marks the time at which the span or wait would have
+ * ended after the median duration. The records follow, one in each line.
  */
 #ifndef NLV_WATERFALL_DRAWING_H
 #define NLV_WATERFALL_DRAWING_H

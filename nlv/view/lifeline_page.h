@@ -1,4 +1,4 @@
-/* The editor's page for lifelines. It shows one lifeline at a time. */
+/* The editor's page for lifelines. The page shows one lifeline at a time. */
 #ifndef NLV_LIFELINE_PAGE_H
 #define NLV_LIFELINE_PAGE_H
 
@@ -8,7 +8,7 @@
 
 typedef struct lifeline_page lifeline_page;
 
-/* Returns a page. Its widget owns the page. */
+/* Returns a page, which its widget owns. */
 lifeline_page *lifeline_page_new(void);
 GtkWidget *lifeline_page_widget(lifeline_page *p);
 

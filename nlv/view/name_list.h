@@ -6,7 +6,7 @@
 
 typedef struct name_list name_list;
 
-/* Returns a list with a heading. Its widget owns the list. Calls `activated` after a double click or Enter. */
+/* Returns a list with a heading. The list's widget owns the list. Calls `activated` after a double click or Enter. */
 name_list *name_list_new(const char *title, void (*activated)(void *user), void *user);
 GtkWidget *name_list_widget(name_list *l);
 

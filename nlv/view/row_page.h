@@ -12,7 +12,7 @@
 
 typedef struct row_page row_page;
 
-/* Returns a page for loadlines, or a page for points if `is_loadlines` is false. Its widget owns the page. */
+/* Returns a page for loadlines, or a page for points if `is_loadlines` is false. The page's widget owns the page. */
 row_page *row_page_new(bool is_loadlines);
 GtkWidget *row_page_widget(row_page *p);
 

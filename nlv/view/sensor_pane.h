@@ -21,10 +21,8 @@ typedef struct sensor_pane_callbacks {
     void *user;
 } sensor_pane_callbacks;
 
-/*
- * Returns a hidden pane. Its widget owns the pane and all streams. `directory` is the URL of the directory to search
- * first; NULL: the default of agents_find.
- */
+/* Returns a hidden pane. The pane's widget owns the pane and all streams. `directory` is the URL of the directory to
+ * search first; NULL: the default of agents_find. */
 sensor_pane *sensor_pane_new(const char *directory, sensor_pane_callbacks callbacks);
 GtkWidget *sensor_pane_widget(sensor_pane *p);
 

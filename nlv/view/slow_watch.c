@@ -48,9 +48,9 @@ static void add_flash(slow_watch *s, const request_summary *r)
 }
 
 /*
- * Adds a flash for each slow request that ended after s->seen_ns. The function uses the times, because the positions in
- * the list do not show which requests are new: the list is only approximately in the order of the ends, and nlv
- * rebuilds the list of a small log when the log grows.
+ * Adds a flash for each slow request that ended after s->seen_ns. The positions in the list do not show which requests
+ * are new. The list is only approximately in the order of the ends, and nlv rebuilds the list of a small log when the
+ * log grows.
  */
 static void find_new(slow_watch *s)
 {
