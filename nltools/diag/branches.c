@@ -51,8 +51,8 @@ typedef struct branch_counts {
 
 /* ---- visits of a place ---- */
 
-/* If a place has only the visits of a span that name a server, returns the place of the span's other visits. Otherwise,
- * returns VISIT_NONE. */
+/* If a place contains only those visits of a span that name a server, returns the place of the span's other visits.
+ * Otherwise, returns VISIT_NONE. */
 static uint32_t place_without_server(const visits *v, uint32_t number)
 {
     const place *p = place_at(v, number);
@@ -141,8 +141,7 @@ static void rank_calls(branching *b)
 
 /*
  * Counts the calls of `child` by each visit. A call that begins while another call of the visit is in progress does not
- * count, because the visit waits only for the longest of them. `callers` has an element for each visit of the log, all
- * 0.
+ * count, because the visit waits only for the longest call. `callers` has an element for each visit of the log, all 0.
  */
 static void count_callers(branching *b, uint32_t child, caller *callers)
 {

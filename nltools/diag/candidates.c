@@ -14,8 +14,8 @@
 
 /*
  * An explanation must remove at least EXPLAINED_MIN of the variation, and claim at least SHARE_MIN of the requests'
- * time. For example, assume log-normal times with a standard deviation of 1.2, and that half of the visits take twice
- * as long. The explanation then removes 2 % of the variation.
+ * time. For example, if log-normal times have a standard deviation of 1.2, and half of the visits take twice as long,
+ * the explanation removes 2 % of the variation.
  */
 #define EXPLAINED_MIN 0.02
 #define SHARE_MIN 0.02

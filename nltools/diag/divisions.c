@@ -112,7 +112,8 @@ static double count_ranges(int count, int from, int to)
     return 3.0 * (from == 0 || to == count - 1 ? count : count * (count - 1) / 2);
 }
 
-/* The ranks and numbers of the visits of a bin, or of all bins, as sums over all earlier ranges of time. */
+/* For each range of time, the sum of the ranks and the number of the visits in all earlier ranges, for one bin or for
+ * all bins. */
 typedef struct time_sums {
     double sum[TIME_BINS + 1], count[TIME_BINS + 1];
 } time_sums;

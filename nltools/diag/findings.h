@@ -108,8 +108,8 @@ bool place_shows_causes(const findings *f, uint32_t place);
 /* A visit takes very long if its time is at least this multiple of the median of its kind. */
 #define TAIL_FACTOR 4.0
 
-/* Returns the time in nanoseconds that visits to a place take beyond TAIL_FACTOR times the median of their kind, and
- * that neither a finding nor the spread of the times explains (power.c). */
+/* Returns the time, in nanoseconds, that visits to a place take beyond TAIL_FACTOR times the median of their kind.
+ * Subtracts the time that findings or the spread of the times explain (power.c). */
 double place_find_tail(const findings *f, uint32_t place);
 
 /* Removes the findings below FINDING_MIN whose causes no sensor confirms. */

@@ -31,8 +31,8 @@ enum {
     USUAL_PANES = 64 /* number of panes between two searches for usual causes */
 };
 
-/* An alert reports a cause that healthy panes also show only if its share of the time is more than this factor times
- * the usual share. */
+/* If healthy panes also show a cause, an alert reports the cause only if its share of the time is more than this factor
+ * times the usual share. */
 #define USUAL_FACTOR 1.5
 
 static const int64_t PANE_MIN_NS = 2 * SECOND, PANE_MAX_NS = 600 * SECOND, JUMP_NS = 600 * SECOND,

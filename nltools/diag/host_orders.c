@@ -13,7 +13,7 @@ enum {
 /* An order is a rule if at most this part of the requests has the opposite order. */
 #define EXCEPTIONS_MAX 0.01
 
-/* A host has the opposite order if at least this part of its requests has it. */
+/* A host has the opposite order if at least this part of its requests has this order. */
 #define REVERSED_MIN 0.9
 
 /*

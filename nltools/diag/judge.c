@@ -158,8 +158,8 @@ static char *reason_zone(const visits *v)
     return reason;
 }
 
-/* Sums over the messages at an edge, in nanoseconds: the time beyond twice the time of a fast message that no finding
- * explains. The factor 2 allows for the usual variation of a network. */
+/* Returns the unexplained waits of the messages at an edge, in nanoseconds: the sum of the times beyond twice the time
+ * of a fast message, without the time that findings claim. The factor 2 allows for the usual variation of a network. */
 static double unexplained_waits(const findings *f, const place *p)
 {
     const visits *v = f->visits;

@@ -604,7 +604,7 @@ bool limit_find(findings *f, const limit *l)
     return most;
 }
 
-/* Returns whether the visits of the edge between hosts that takes the most time take a nearly constant time, as on a
+/* Finds the edge between hosts with the most time. Returns whether the times of its visits are nearly constant, as on a
  * network path without queues. */
 static bool is_path_constant(const visits *v)
 {

@@ -8,9 +8,9 @@
 #include "diag/search.h"
 
 /*
- * A visit is long if the logarithm of its time is this number of standard deviations above the usual logarithm, as for
- * one in a thousand visits of a log-normal distribution. The standard deviation is that of the short times, which long
- * visits do not change.
+ * A visit is long if the logarithm of its time is this number of standard deviations above the usual logarithm. In a
+ * log-normal distribution, one in a thousand visits is long. Only the short times determine the standard deviation, so
+ * that long visits do not change it.
  */
 #define LONG_DEVIATIONS 3.1
 

@@ -303,7 +303,7 @@ typedef struct part_counts {
 /*
  * Returns whether a part of the log has a significantly larger part of slow requests than the rest, by a factor of at
  * least UNEVEN_MIN. `tests` is the number of parts among which this part was chosen. Fisher's exact test requires
- * numbers of slow requests, but is also valid for sums of parts, because these vary less.
+ * numbers of slow requests, but is also valid for sums of parts, which vary less.
  */
 static bool has_more(part_counts here, part_counts all, double tests)
 {
@@ -535,8 +535,8 @@ static line line_of(const search *s, const sample *x, const division *d, const f
 
 /*
  * Returns whether an amount explains why the slow visits take longer than the other visits. The time of the slow visits
- * must grow with the amount, but not faster than the time of the other visits. With the amount of the other visits, the
- * slow visits would take less than EFFECT_MIN times as long.
+ * must grow with the amount, but not faster than the time of the other visits. If the slow visits had the amounts of
+ * the other visits, they would take less than EFFECT_MIN times as long as the other visits.
  */
 static bool is_explained_by(const search *s, const sample *x, const division *d, const float *amounts)
 {

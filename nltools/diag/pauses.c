@@ -754,9 +754,10 @@ static bool ends_are_of_pauses(const station *s)
 }
 
 /*
- * Returns whether the station was idle in more of the gaps than expected by chance: only messages to it were in
- * progress. These messages probably waited before they reached the station, for example until a batch was full. Pauses
- * occur at any time, so the expected part of the gaps in which the station is idle equals the idle part of all time.
+ * A station is idle while only messages to it are in progress. Returns whether the station was idle in more of the gaps
+ * than expected by chance. The messages then probably waited before they reached the station, for example until a batch
+ * was full. Pauses occur at any time, so the expected part of the gaps in which the station is idle equals the idle
+ * part of all time.
  */
 static bool gaps_are_idle(const station *s)
 {

@@ -74,9 +74,9 @@ bool place_shows_causes(const findings *f, uint32_t place)
 }
 
 /*
- * Returns the mean excess over `limit` of a log-normal distribution. The spread is measured between the median and the
- * longest fifth, or the shortest fifth if its spread is much smaller. A fault that affects few visits does not change
- * these times. `times` is in ascending order.
+ * Returns the mean excess over `limit` of a log-normal distribution. The spread is the distance between the median and
+ * the longest fifth, or the distance between the median and the shortest fifth if this is much smaller. A fault that
+ * affects few visits does not change these times. `times` is in ascending order.
  */
 static double expected_excess(const double *times, size_t count, double limit)
 {

@@ -103,9 +103,9 @@ static double explained_by_cut(const search *s, const candidate *c)
 }
 
 /*
- * Returns whether a candidate names the host, the resource or the pause that makes the service slow. A range of time
- * does not: if more requests arrive in this range, the computed service times also change, because the queue differs
- * from the model.
+ * Returns whether a candidate names the host, the resource or the pause that makes the service slow. A range of time is
+ * no such cause: if more requests arrive in this range, the computed service times also change, because the queue
+ * differs from the model.
  */
 static bool is_cause_of_slow_service(const candidate *c)
 {

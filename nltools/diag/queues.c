@@ -400,8 +400,8 @@ static void gather_transfers(const visits *v, const place *p, GHashTable *from_n
 }
 
 /*
- * Returns whether programs choose the hosts at the ends of an edge's visits only when the visits end. The programs then
- * use the hosts in turn in the order of the ends, but not in the order of the starts. In this case, no visit has waited
+ * Returns whether programs choose the hosts at the ends of an edge's visits only when the visits end. The order of the
+ * ends then shows that the programs use the hosts in turn, and the order of the starts does not. No visit has waited
  * for its host, although the ends at one host are at regular times. The function tests one order for each calling host,
  * and one order for all calling hosts.
  */
@@ -679,8 +679,8 @@ static bool judge_servers(queue_work *w, service by, double *gain, double *z)
     double sum = 0, square = 0, n = 0;
     memset(w->gains, 0, w->count * sizeof *w->gains);
     for (size_t i = 0; i < w->count; i++) {
-        /* a visit that ends before a server is free has the shortest time; many equal times would seem likely, but
-         * contradict the model */
+        /* a visit that ends before a server is free contradicts the model, but has the shortest time; if many visits
+         * had this time, the model would seem likely */
         double d = w->values[i] > tiny ? CLAMP(w->with[i] - w->alone[i], -GAIN_MAX, GAIN_MAX) : 0;
         /* visits of one request may end together for another reason, such as a time limit of the request */
         if (w->before[i] != i && w->requests[w->before[i]] == w->requests[i])
@@ -852,10 +852,8 @@ static double time_of_service(queue_work *w, service by)
     return middle;
 }
 
-/*
- * Tries a service whose visits also take time outside of their server: the time of a visit alone without the time for
- * which it has the server.
- */
+/* Tries a service whose visits also take time outside of their server: the difference between the time of a visit alone
+ * and the time for which a visit has the server. */
 static void try_outside(queue_work *w, int servers, bool any_order, double alone_ns, choice *best)
 {
     service by = {servers, any_order, (int64_t)(alone_ns / 2)};

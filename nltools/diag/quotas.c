@@ -258,7 +258,7 @@ static bool is_default(int64_t period_ns)
 }
 
 /*
- * Returns whether pieces that begin outside the stops end soon sufficiently often, compared with pieces that begin in a
+ * Returns whether enough of the pieces that begin outside the stops end soon, compared with pieces that begin in a
  * stop. Otherwise, all pieces wait for the end of a stop, as for a timer. A piece that begins in a stop ends soon if it
  * ends in the first half of the time until the next stop. A piece that begins in this half ends soon if it ends before
  * the next stop. With the default period, it may also end in the next stop, because the program does not stop in every

@@ -204,7 +204,7 @@ guint series_index(const sensor_series *s, int64_t time_ns)
 
 double series_at(const sensor_series *s, int64_t time_ns)
 {
-    /* a sample contains the mean of the time before it, so the next sample has the value for this time */
+    /* a sample contains the mean over the time before it, so the next sample has the value for this time */
     guint low = series_index(s, time_ns);
     return low < s->samples->len ? g_array_index(s->samples, series_sample, low).value : NAN;
 }

@@ -42,7 +42,7 @@ const GPtrArray *series_of_host(const series_set *s, const char *host);
 /* Returns the index of the first sample at or after a time, or the number of samples if all samples are earlier. */
 guint series_index(const sensor_series *s, int64_t time_ns);
 
-/* Returns the value of the first sample at or after a time, because a sample contains the mean of the time before it.
+/* Returns the value of the first sample at or after a time, because a sample contains the mean over the time before it.
  * Returns NAN if all samples are earlier. */
 double series_at(const sensor_series *s, int64_t time_ns);
 

@@ -2,8 +2,8 @@
  * Finds visits that take longer than usual by a constant time, at places where the usual times differ.
  *
  * The module compares each visit with the usual time of its kind and its amount of work. A lost packet or a timeout
- * adds the same time to each visit, whatever its kind. The times of rare long work have another distribution: a Pareto
- * distribution, or a variation as large as that of the usual work. The module compares the likelihood of the long times
+ * adds the same time to each visit, whatever its kind. The times of rare long work vary more: they have a Pareto
+ * distribution, or vary as much as the times of the usual work. The module compares the likelihood of the long times
  * under the constant delay with the larger likelihood under these two alternatives. If an alternative is true, each
  * tested delay has a likelihood ratio of at least r with a probability of at most 1/r (Markov's inequality). No state.
  */
@@ -461,8 +461,8 @@ static void add_losses(findings *f, const char *host, const bool *delayed, const
     g_free(of_places);
 }
 
-/* Finds delayed messages of all edges that take longer by the same time, and nearly all begin or end on one host. A
- * single edge may have too few delayed messages to show the cause. */
+/* Finds messages of different edges that have the same delay. Nearly all of these messages must begin or end on one
+ * host. A single edge may have too few delayed messages to show the cause. */
 void find_losses(findings *f)
 {
     const visits *v = f->visits;

@@ -542,8 +542,9 @@ static int by_ending(const void *a, const void *b)
     return x->end_ns != y->end_ns ? (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns) : (x->i > y->i) - (x->i < y->i);
 }
 
-/* Returns whether visits end together only because the place of the next span was busy, and then accepts all waiting
- * visits. In this case, most clusters of ends come just after the end of a visit of that place on the same host. */
+/* Returns whether visits end together only because the place of the next span was busy, and accepted all waiting
+ * visits at the end of a visit. Most clusters of ends then come just after the end of a visit of that place on the
+ * same host. */
 static bool follows_service(const sample *s, const ending *clusters, uint32_t count)
 {
     const visits *v = s->visits;

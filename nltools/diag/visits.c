@@ -418,7 +418,7 @@ static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 /*
  * Returns whether a value in an event is valid from the start of the event's span. If a record describes a whole span,
  * the program writes the record at the end, but a text in the record usually describes what the span does. A number may
- * be a result.
+ * be a result, which the program does not know at the start.
  */
 static bool is_valid_from_begin(const request_event *e, const column *of)
 {

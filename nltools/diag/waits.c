@@ -243,10 +243,10 @@ static void claim_time(const findings *f, candidate *c, uint32_t index, double m
 }
 
 /*
- * Adds cuts to the candidate's cut, for the own times of the place's visits, of all visits that these visits contain,
- * and of the edges beside all these visits. `parts` contains the part to cut for each visit of the place, 0 to 1. An
- * edge is beside the span that it leads to or follows. If `with_spans` is false, does not cut the spans that the visits
- * of the place contain.
+ * Adds the own times of the place's visits, and of all visits in them, to the candidate's cut. Also adds the edges
+ * beside all these visits. `parts` contains the part to cut for each visit of the place, 0 to 1. An edge is beside the
+ * span that it leads to or follows. If `with_spans` is false, does not cut the spans that the visits of the place
+ * contain.
  */
 static void cut_tree(const findings *f, const float *parts, bool with_spans, candidate *c)
 {

@@ -15,7 +15,7 @@ enum { ROWS = 20, BAR = 50 /* size of a text histogram, in rows and characters *
 
 /* ---- pictures ---- */
 
-/* Draws the mean of the values in each interval. If `rate` is true, draws their sum per second instead. */
+/* Draws the mean of the values in each interval. If `rate` is true, draws the sum of the values per second instead. */
 static void draw_series(chart p, series *s, bool rate, const char *title)
 {
     if (s->count > POINTS)

@@ -1,8 +1,8 @@
 /*
  * Sums values over time, in intervals of equal width.
  *
- * The width is 1 ms at first. The module doubles it when the times require more than SERIES_MAX intervals, so that
- * memory is bounded for any times in any order. Initialize a series with zeros. Not thread-safe.
+ * The width is 1 ms at first. The module doubles the width when the times require more than SERIES_MAX intervals, so
+ * that memory is bounded for any times in any order. Initialize a series with zeros. Not thread-safe.
  */
 #ifndef NLSTAT_SERIES_H
 #define NLSTAT_SERIES_H
