@@ -230,14 +230,11 @@ const nl_option settings_rows[] = {
      .set = add_listening,
      .get = get_listening,
      .initial = "(inherited:* if systemd opened sockets, otherwise x-netlog://127.0.0.1:14830)",
-     .help = "Address on which to listen: x-netlog://HOST[:PORT] (default port 14830; 0 is any free port); "
-             "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE (TLS); x-netlog+udp://HOST[:PORT] (datagrams that "
-             "contain whole lines or blocks); otlp://HOST[:PORT] (OpenTelemetry over gRPC, default port 4317); "
-             "otlp+http://HOST[:PORT] (OpenTelemetry over HTTP, default port 4318; for both, cert=, key= and ca= "
-             "enable TLS); syslog+udp://HOST[:PORT] and syslog+tcp://HOST[:PORT] (syslog, default port 514); "
-             "syslog+tls://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE (syslog over TLS, default port 6514); unix:PATH; "
-             "inherited:NAME (a socket that systemd opened) or inherited:* (all these sockets); or nats://HOST/STREAM "
-             "(records from NATS JetStream, see doc/nats.md)"},
+     .help =
+         "Address on which to listen, such as x-netlog://0.0.0.0:14830 or unix:PATH. The schemes are x-netlog (TCP), "
+         "x-netlogs (TLS), x-netlog+udp, otlp and otlp+http (OpenTelemetry), syslog+udp, syslog+tcp, syslog+tls, "
+         "unix, inherited (sockets that systemd opened) and nats (NATS JetStream). netlogd.conf(5) describes these "
+         "URLs"},
     {.name = "input",
      .value = "file:PATTERN|journal:",
      .repeatable = true,
@@ -255,11 +252,10 @@ const nl_option settings_rows[] = {
      .set = add_output,
      .get = get_output,
      .initial = "(-, standard output)",
-     .help = "Destination of records: FILE (netlogd appends to FILE); - (standard output); DIRECTORY/ or "
-             "file:DIRECTORY/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h (numbered files); "
-             "x-netlog://HOST?spool=DIRECTORY, or x-netlogs or unix (another collector); "
-             "x-syslog://FACILITY?spool=DIRECTORY (syslog); otlp://HOST?spool=DIRECTORY, or otlp+http (an "
-             "OpenTelemetry receiver); or nats://HOST/STREAM?spool=DIRECTORY (NATS JetStream, see doc/nats.md)"},
+     .help = "Destination of records: a file to which netlogd appends; DIRECTORY/ or file:DIRECTORY/NAME-{N}.nlb for "
+             "numbered files; or another URL with spool=DIRECTORY. The schemes of these URLs are x-netlog, x-netlogs "
+             "and unix (another collector), x-syslog, otlp and otlp+http (OpenTelemetry), and nats (NATS JetStream). "
+             "netlogd.conf(5) describes the URLs and their options"},
     {.name = "allow",
      .value = "NETWORK",
      .repeatable = true,
@@ -463,12 +459,13 @@ const nl_option settings_command_rows[] = {
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(settings, verify),
      .help = "Do not collect. Check every record in the files or directories, and report damaged, missing and repeated "
-             "records; exit with status 1 if there are such records"},
+             "records. The exit status is 1 if there are any"},
     {.name = "repair",
      .type = NL_OPTION_FLAG,
      .set = set_repair,
-     .help = "Check files as --verify does, move damaged parts of FILE to FILE.damaged, and rebuild FILE.index and "
-             "FILE.values if one of them is invalid or outdated, or FILE.index is missing"},
+     .help =
+         "Check files as --verify does, and move damaged parts of FILE to FILE.damaged. Rebuild the indexes of FILE "
+         "if FILE.index is missing, or if an index is invalid or outdated"},
     {.name = "seal-key",
      .value = "FILE",
      NL_OPTION_MEMBER(settings, seal_key),

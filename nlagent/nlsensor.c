@@ -77,7 +77,7 @@ static bool print_table(void *settings, const nl_option *row, const char *value)
 {
     (void)settings, (void)row, (void)value;
     puts("# Sensors\n\nThis page is the output of `nlsensor --table`. Rates (unit \"/s\") are means since the previous "
-         "record.\nA \"new\" value is the increase since the previous record, so you can add these values.");
+         "record.\nA \"new\" value is the increase since the previous record.");
     for (size_t i = 0; sensor_kinds[i] != NULL; i++) {
         const sensor_kind *k = sensor_kinds[i];
         printf("\n## %s\n\nLogs %s.%s\n", k->name, k->what, k->is_default ? "" : " Runs only if named.");

@@ -296,7 +296,7 @@ static const nl_option options[] = {
      .minimum = 1,
      .maximum = ROUNDS_MAX,
      NL_OPTION_MEMBER(bench, rounds),
-     .help = "Number of rounds; each round measures every case once"},
+     .help = "Number of rounds; each round measures every recorder once"},
     {.name = "tracefs",
      .value = "DIRECTORY",
      .initial = "(detected)",

@@ -127,7 +127,7 @@ const nl_option recording_rows[] = {
     {.name = "functions",
      .choices = "graph|calls",
      .optional_value = true,
-     .initial = "(graph; with --filter-function or before Linux 6.11: calls)",
+     .initial = "(graph, but calls with --filter-function or before Linux 6.11)",
      .set = set_functions,
      .help = "Record every call of the kernel's functions. With graph, the records contain each call's duration "
              "(ftrace.funcgraph_entry and ftrace.funcgraph_exit); with calls, each call's caller (ftrace.function). "
@@ -157,9 +157,10 @@ const nl_option recording_rows[] = {
     {.name = "counters",
      .value = "NAME[,NAME...]",
      .set = set_counters,
-     .help = "Add to each record the values of these counters on the event's CPU: cycles, instructions, cache-misses, "
-             "branch-misses, page-faults and more. nlkernel reports and omits counters that the machine does not have. "
-             "This option cannot be used with --pid"},
+     .help =
+         "Add to each record the values of these counters on the event's CPU: cycles, instructions, cache-misses, "
+         "branch-misses, page-faults and more. nlkernel omits counters that the machine lacks, and prints their names. "
+         "This option cannot be used with --pid"},
     {.name = "only-command",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(recording_options, only_command),

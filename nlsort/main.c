@@ -125,7 +125,7 @@ static const nl_option options[] = {
      NL_OPTION_MEMBER(arguments, follow),
      .help = "With --window: wait for new records at the end of files"},
     {.name = "format",
-     .initial = "(by the output's suffix; otherwise the first record's format, or ulm if that format is nlb)",
+     .initial = "(by the output's suffix; otherwise the format of the first record, but ulm instead of nlb)",
      .type = NL_OPTION_CHOICE,
      .list_choices = nl_format_choices,
      NL_OPTION_MEMBER(arguments, input.format),

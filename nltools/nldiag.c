@@ -30,7 +30,8 @@ static const nl_option options[] = {
     {.name = "explain",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, explain),
-     .help = "Print all evidence, all places, all alternative causes, and every tried explanation that has an effect"},
+     .help = "Print all evidence, all places, all alternative causes, and every tested explanation that affects the "
+             "requests' time"},
     {.name = "html",
      .value = "FILE",
      NL_OPTION_MEMBER(arguments, html),

@@ -77,8 +77,8 @@ static const nl_option options[] = {
      .value = "FILE",
      .is_path = true,
      NL_OPTION_MEMBER(arguments, derived),
-     .help = "With --connections, write records to FILE with each connection's rate over time and what limits it; nlv "
-             "--config connections draws them"},
+     .help = "With --connections, write the rate and the limits of each connection over time to FILE, as records. nlv "
+             "--config connections draws these records"},
     {.name = "slowest",
      .type = NL_OPTION_COUNT,
      .initial = "0",

@@ -109,12 +109,13 @@ static const nl_option options[] = {
     {.name = "compare",
      .value = "EXPRESSION",
      .optional_value = true,
-     .initial = "(the first two SOURCEs)",
      .repeatable = true,
      .set = set_compare,
-     .help = "Compare two groups of requests. EXPRESSION, such as 'VERSION == 1', selects the requests of matching "
-             "records; log:NAME selects the requests of the SOURCE NAME. A second --compare selects the other group "
-             "(default: all other requests)"},
+     .help =
+         "Compare the requests of the first two SOURCEs, or two other groups of requests. EXPRESSION, such as "
+         "'VERSION == 1', selects the requests of matching records as a group; log:NAME selects the requests of the "
+         "SOURCE NAME. A second --compare selects the second group. Without it, the second group consists of all "
+         "other requests"},
     {.name = "since",
      .type = NL_OPTION_TIME,
      NL_OPTION_MEMBER(arguments, look.since_ns),
@@ -137,7 +138,7 @@ static const nl_option options[] = {
      .help = "Write the detected drawing to FILE, for --config"},
     {.name = "max-memory",
      .type = NL_OPTION_SIZE,
-     .initial = "(half of the machine's memory; at most 1g for network sources)",
+     .initial = "(half of the machine's memory, but at most 1g for network sources)",
      .minimum = 16 << 20,
      NL_OPTION_MEMBER(arguments, model.memory_max),
      .help = "Maximum memory for records; nlv keeps the newest records, and reports how many it does not show"},

@@ -53,9 +53,9 @@ const nl_option program_reading_options[] = {
     {.name = "base",
      .value = "TIME",
      .set = reading_set_base,
-     .help =
-         "Date that strace -tt omits from its times (YYYY-MM-DD), or time at which the clock of perf, ftrace or CTF "
-         "was 0"},
+     .help = "For strace -tt: date of the trace (YYYY-MM-DD), because its times have no date. For perf, ftrace and CTF: time at "
+             "which "
+             "the clock was 0"},
     {.name = "fraction",
      .type = NL_OPTION_CHOICE,
      .choices = "decimal|microseconds",
@@ -65,10 +65,9 @@ const nl_option program_reading_options[] = {
              "microseconds, it means 2102 microseconds, as in the logs of old GridFTP servers"},
     {.name = "time-field",
      .value = "NAME",
-     .initial = "(time, timestamp or @timestamp; in pairs END, START, TIMESTAMP or TIME)",
+     .initial = "(time, timestamp or @timestamp; for pairs, END, START, TIMESTAMP or TIME)",
      NL_OPTION_MEMBER(program_reading, time_field),
-     .help =
-         "Field that contains the time of a record in foreign formats with named fields, such as json, csv and pairs"},
+     .help = "Field that contains the time of a record, in formats such as json, csv and pairs"},
     {.name = "reject",
      .value = "FILE",
      NL_OPTION_MEMBER(program_reading, reject_path),

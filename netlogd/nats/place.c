@@ -135,7 +135,7 @@ const nl_option nats_rows[] = {
      .type = NL_OPTION_COUNT,
      .minimum = 1,
      .maximum = NATS_SHARDS_MAX,
-     .initial = "(the number of shards of the existing stream; 4 for a new stream)",
+     .initial = "(the number of shards of the existing stream, or 4 for a new stream)",
      NL_OPTION_MEMBER(nats_place, shards),
      .help = "Number of shards of a new stream. A shard is a JetStream stream that stores part of the records. An "
              "existing stream must have the same number of shards"},

@@ -130,13 +130,15 @@ const nl_option output_file_rows[] = {
     {.name = "rotate_size",
      .type = NL_OPTION_SIZE,
      .minimum = 4 << 10,
-     .initial = "(256m, or no limit with rotate_time=; in both cases at most 1/16 of keep_size=)",
+     .initial = "(256m, or no limit with rotate_time=)",
      NL_OPTION_MEMBER(output_options, rotate_size),
-     .help = "Numbered files: begin a new file when the current file reaches this size"},
+     .help =
+         "Numbered files: begin a new file when the current file reaches this size. With keep_size=, the default is "
+         "at most 1/16 of keep_size="},
     {.name = "rotate_time",
      .type = NL_OPTION_DURATION,
      .minimum = 1000000,
-     .initial = "(1/8 of keep=)",
+     .initial = "(1/8 of keep=, if set)",
      NL_OPTION_MEMBER(output_options, rotate_ns),
      .help = "Numbered files: begin a new file at the first record after the current file has been open for DURATION"},
     {.name = "keep",

@@ -132,7 +132,7 @@ const nl_option agent_settings_rows[] = {
      .get = agent_get_listening,
      .initial = "(inherited:* if systemd opened sockets, otherwise http://127.0.0.1)",
      .help = "Address on which to listen: http://HOST[:PORT] (default port 14831), https://HOST[:PORT] with TLS "
-             "options, or inherited:NAME, a socket that systemd opened"},
+             "options, or inherited:NAME (a socket that systemd opened). inherited:* selects all these sockets"},
     {.name = "allow",
      .value = "NETWORK",
      .repeatable = true,

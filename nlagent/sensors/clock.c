@@ -73,7 +73,8 @@ static const sensor_field fields[] = {
     {"ClockTracking", "CLOCK.OFFSET.RMS", "us", "long-term average of measured offsets"},
     {"ClockTracking", "CLOCK.FREQUENCY", "ppm", "error that the clock's speed would have without corrections"},
     {"ClockTracking", "CLOCK.SKEW", "ppm", "uncertainty of the frequency"},
-    {"ClockTracking", "CLOCK.ERROR", "us", "maximum error: the sum of offset, dispersion and half the delay"},
+    {"ClockTracking", "CLOCK.ERROR", "us",
+     "maximum error, which is the sum of the offset, the dispersion and half of the delay"},
     {0},
 };
 

@@ -31,9 +31,10 @@ static bool load_measure(measurement *m)
 }
 
 static const sensor_field fields[] = {
-    {"LoadAverage", "LOAD.1", "tasks", "load: tasks running, or waiting for a processor or disk; 1-minute average"},
-    {"LoadAverage", "LOAD.5", "tasks", "load, 5-minute average"},
-    {"LoadAverage", "LOAD.15", "tasks", "load, 15-minute average"},
+    {"LoadAverage", "LOAD.1", "tasks",
+     "1-minute average of the load, which is the number of tasks that run or wait for a processor or disk"},
+    {"LoadAverage", "LOAD.5", "tasks", "5-minute average of the load"},
+    {"LoadAverage", "LOAD.15", "tasks", "15-minute average of the load"},
     {"LoadAverage", "LOAD.RUNNABLE", "tasks", "tasks that are running or runnable now"},
     {"LoadAverage", "LOAD.TASKS", "tasks", "number of threads on this host"},
     {0},

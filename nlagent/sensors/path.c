@@ -225,15 +225,16 @@ static const sensor_field fields[] = {
     {"PathDelay", "PATH.RTT.MIN", "us", "minimum round-trip time"},
     {"PathDelay", "PATH.RTT.MAX", "us", "maximum round-trip time"},
     {"PathDelay", "PATH.DELAY.OUT", "us",
-     "mean delay from this host to the peer: time of receipt by the peer's clock, minus time of sending by this host's "
-     "clock"},
+     "mean delay from this host to the peer (time of receipt by the peer's clock minus time of sending by this host's "
+     "clock)"},
     {"PathDelay", "PATH.DELAY.OUT.MIN", "us", "minimum delay from this host to the peer"},
     {"PathDelay", "PATH.DELAY.OUT.MAX", "us", "maximum delay from this host to the peer"},
     {"PathDelay", "PATH.DELAY.BACK", "us", "mean delay from the peer to this host"},
     {"PathDelay", "PATH.DELAY.BACK.MIN", "us", "minimum delay from the peer to this host"},
     {"PathDelay", "PATH.DELAY.BACK.MAX", "us", "maximum delay from the peer to this host"},
     {"PathDelay", "PATH.DELAY.ERROR", "us",
-     "maximum error of the delays: the sum of the errors of both clocks; absent if a clock is not synchronized"},
+     "maximum error of the delays, which is the sum of the errors of both clocks; absent if a clock is not "
+     "synchronized"},
     {"PathDelay", "PATH.REPLIES", "packets", "new probes with a reply"},
     {"PathDelay", "PATH.LOST", "packets", "new probes without a reply after 2 s"},
     {"PathDelay", "PATH.LOST.OUT", "packets",

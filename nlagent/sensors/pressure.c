@@ -56,11 +56,11 @@ static bool pressure_measure(measurement *m)
 
 static const sensor_field fields[] = {
     {"Pressure", "PSI.RESOURCE", "", "cpu, memory or io"},
-    {"Pressure", "PSI.SOME", "%", "share of the time in which at least one task waited, since the previous record"},
+    {"Pressure", "PSI.SOME", "%", "share of the time since the previous record in which at least one task waited"},
     {"Pressure", "PSI.SOME.10", "%", "average of PSI.SOME over 10 s"},
     {"Pressure", "PSI.SOME.60", "%", "average of PSI.SOME over 1 minute"},
     {"Pressure", "PSI.SOME.300", "%", "average of PSI.SOME over 5 minutes"},
-    {"Pressure", "PSI.FULL", "%", "share of the time in which all tasks waited, since the previous record"},
+    {"Pressure", "PSI.FULL", "%", "share of the time since the previous record in which all tasks waited"},
     {"Pressure", "PSI.FULL.10", "%", "average of PSI.FULL over 10 s"},
     {"Pressure", "PSI.FULL.60", "%", "average of PSI.FULL over 1 minute"},
     {"Pressure", "PSI.FULL.300", "%", "average of PSI.FULL over 5 minutes"},

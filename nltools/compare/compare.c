@@ -26,8 +26,8 @@ const nl_option compare_option_rows[] = {
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(compare_options, compare),
      .help = "Report what changed between the SOURCEs and the SOURCEs of --with, or between two SOURCEs. The exit "
-             "status is 0 if requests are not slower, 3 if they are slower or more of them fail, and 4 if the "
-             "comparison cannot tell"},
+             "status is 3 if requests are slower or more of them fail, 4 if the comparison cannot tell, and otherwise "
+             "0"},
     {.name = "with",
      .value = "SOURCE...",
      .set = compare_set_with,
