@@ -231,7 +231,7 @@ const nl_option settings_rows[] = {
      .get = get_listening,
      .initial = "(inherited:* if systemd opened sockets, otherwise x-netlog://127.0.0.1:14830)",
      .help =
-         "Address on which to listen, such as x-netlog://0.0.0.0:14830 or unix:PATH. The schemes are x-netlog (TCP), "
+         "Address on which to listen, such as x-netlog://127.0.0.1:14830 or unix:PATH. The schemes are x-netlog (TCP), "
          "x-netlogs (TLS), x-netlog+udp, otlp and otlp+http (OpenTelemetry), syslog+udp, syslog+tcp, syslog+tls, "
          "unix, inherited (sockets that systemd opened) and nats (NATS JetStream). netlogd.conf(5) describes these "
          "URLs"},
