@@ -132,9 +132,8 @@ const nl_option output_file_rows[] = {
      .minimum = 4 << 10,
      .initial = "(256m, or no limit with rotate_time=)",
      NL_OPTION_MEMBER(output_options, rotate_size),
-     .help =
-         "Numbered files: begin a new file when the current file reaches this size. With keep_size=, the default is "
-         "at most 1/16 of keep_size="},
+     .help = "Numbered files: begin a new file when the current file reaches this size. If keep_size= is set, "
+             "the default is at most 1/16 of keep_size="},
     {.name = "rotate_time",
      .type = NL_OPTION_DURATION,
      .minimum = 1000000,
