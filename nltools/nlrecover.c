@@ -3,7 +3,7 @@
  *
  * The shared memory of a user's processes contains the names of files and collectors. The user can change these names.
  * With --everyone and without --dest, a child process therefore takes the identity of a user before it recovers the
- * events of this user. nlrecover therefore needs only the capabilities that permit a change of the process's identity.
+ * events of this user. The only capabilities that nlrecover needs permit the change of a process's identity.
  */
 #include "config.h"
 

@@ -2,8 +2,8 @@
  * Records that several subscriptions share. A record is one ULM line. If the sensor writes ULM, the record contains the
  * sensor's line unchanged.
  *
- * nlagentd can pass on the line without decoding. For an expression, a summary or a reply in another format, which need
- * the record's fields, shared_record_decode parses the line, once for all users. Not thread-safe.
+ * nlagentd can pass on the line without decoding. Expressions, summaries and replies in another format need the
+ * record's fields, so shared_record_decode parses the line once for all users. Not thread-safe.
  */
 #ifndef NLAGENT_SHARED_RECORD_H
 #define NLAGENT_SHARED_RECORD_H

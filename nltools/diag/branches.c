@@ -140,8 +140,9 @@ static void rank_calls(branching *b)
 }
 
 /*
- * Counts the calls of `child` by each visit. A call that begins while another call of the visit is in progress does not
- * count, because the visit waits only for the longest call. `callers` has an element for each visit of the log, all 0.
+ * Counts the calls by each visit to the place `child`. A call that begins while another call of the visit is in
+ * progress does not count, because the visit waits only for the longest call. `callers` has an element for each visit
+ * of the log, all 0.
  */
 static void count_callers(branching *b, uint32_t child, caller *callers)
 {

@@ -224,7 +224,7 @@ static void add_finding(findings *f, const failure_counts *c, const failure_grou
     finding *x = findings_add(f, "failures");
     x->place = c->most;
     x->share = (double)c->failed / v->requests->len;
-    x->sure = 0.87; /* 20 of 23 findings were right in the runs of the calibration of confidence() in findings.c */
+    x->sure = 0.87; /* 20 of 23 findings were right in the calibration of confidence() in findings.c */
     x->explained = (double)c->by_place[c->most] / c->failed;
     x->value = NAN;
     if (group != NULL) {

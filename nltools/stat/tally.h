@@ -127,8 +127,8 @@ void tally_finish(tally *t);
 /*
  * Returns the number of requests that lack the event with which most requests begin. If `last` is true, uses the event
  * with which most requests end. Sets *name to this event. There must be at least one request. The usual last step may
- * be optional. A request without it therefore counts as complete if all its spans have ended, and its last event is the
- * end of a span in the program that began the request.
+ * be optional. A request without this step therefore counts as complete if all its spans have ended, and its last event
+ * is the end of a span in the program that began the request.
  */
 uint64_t tally_count_without(const tally *t, bool last, uint32_t *name);
 

@@ -6,9 +6,9 @@
  * previous steps lead from the last step of an object to its first step. edges.h determines which steps the lines
  * connect. A record's number is its position in the order of time. The store inserts late records at their positions.
  *
- * Lists (list.h) contain the data to draw. For each pair of rows, they have the ends of edges; for each row, the first
- * steps of objects; for each host, the values of loadlines. Other lists contain the points. If requested, events
- * outside the drawing become points.
+ * Lists (list.h) contain the data to draw. A list contains the ends of edges (for each pair of rows), the first steps
+ * of objects (for each row), or the values of a loadline (for each host). Other lists contain the points. If requested,
+ * events outside the drawing become points.
  *
  * Arrays consist of chunks of 65,536 records. Chunks never move when a log grows. The store can drop old chunks, and
  * map the chunks of a saved index (index.h). The store has no lock; the model locks it.

@@ -178,8 +178,8 @@ static legend place_from(const layer_context *c, const size_t *order, size_t fir
     return (legend){entries, i < count ? i : 0, has_colors ? count - i + first : 0, x};
 }
 
-/* Returns the first part of the legend. If this part lacks the color that the user has chosen with the keyboard,
- * returns the part with this color. The caller frees its entries. */
+/* Returns the part of the legend that fits from the first color on. If the color that the user has chosen with the
+ * keyboard does not fit, returns a later part that contains the color. The caller frees the part's entries. */
 static legend place_entries(const layer_context *c, const size_t *order)
 {
     legend l = place_from(c, order, 0);

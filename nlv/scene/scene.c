@@ -31,8 +31,8 @@ scene_view scene_fit(const model *m, double width, double height)
     return view;
 }
 
-/* If the view contains a gap that covers nearly the whole log, reduces the view to that part beside the gap that
- * records cover more evenly. */
+/* If the view contains a gap that covers nearly the whole log, reduces the view to the part before or after the gap,
+ * whichever the records cover more evenly. */
 static void leave_gap(const store *s, scene_view *view)
 {
     checks_gap gap;
@@ -45,7 +45,8 @@ static void leave_gap(const store *s, scene_view *view)
     view->to_ns = (gap.is_end_busier ? last_ns : gap.from_ns) + margin_ns;
 }
 
-/* Reduces the view to about 25 requests around the slowest line if the log has many requests or is much longer. */
+/* If the log has many requests, or is much longer than about 25 requests, reduces the view to about 25 requests around
+ * the slowest line. */
 static void show_neighbours(const model *m, const slow_line *slow, scene_view *view)
 {
     enum { SHOWN = 25 };

@@ -64,10 +64,10 @@ typedef struct scene_view {
 scene_view scene_fit(const model *m, double width, double height);
 
 /*
- * Returns the first view of a model: the whole model, or about 25 requests if the model has many requests or covers a
- * much longer time. These requests include the request with the longest line of the slowest kind (slow.h). If a gap
- * without records covers nearly the whole log, the view shows only that part beside the gap that records cover more
- * evenly (checks.h).
+ * Returns the first view of a model: the whole model, or about 25 requests if the model has many requests, or covers a
+ * much longer time than these requests. These requests include the request with the longest line of the slowest kind
+ * (slow.h). If a gap without records covers nearly the whole log, the view shows only the part before or after the gap,
+ * whichever the records cover more evenly (checks.h).
  */
 scene_view scene_first(const model *m, double width, double height);
 
