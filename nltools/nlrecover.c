@@ -182,8 +182,8 @@ static void become(uid_t user)
     umask(077);
 }
 
-/* Waits for the process that recovers a user's events, and returns whether it succeeded. Kills the process after
- * USER_TIME_S, because the user may have stopped it with a signal. */
+/* Waits for the process that recovers a user's events, and returns whether the process succeeded. Kills the process
+ * after USER_TIME_S, because the user may have stopped it with a signal. */
 static bool await_user(pid_t child, uid_t user)
 {
     int64_t until_ns = nl_monotonic_ns() + USER_TIME_S * NL_NS_PER_SECOND;

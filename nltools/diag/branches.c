@@ -140,7 +140,7 @@ static void rank_calls(branching *b)
 }
 
 /*
- * Counts the calls by each visit to the place `child`. A call that begins while another call of the visit is in
+ * Counts the calls that each visit makes to the place `child`. A call that begins while another call of the visit is in
  * progress does not count, because the visit waits only for the longest call. `callers` has an element for each visit
  * of the log, all 0.
  */

@@ -868,9 +868,9 @@ typedef struct sensor_result {
 } sensor_result;
 
 /*
- * Returns the sensor that explains most of the variation, which is the part `largest`. If sensors of several resources
- * explain nearly as much, returns the best sensor of the first of these resources in resource_kind, because its
- * shortage affects the others. Returns NULL if there are no sensors.
+ * Returns the sensor that explains most of the variation. `largest` is the part of the variation that this sensor
+ * explains. If sensors of several resources explain nearly as much, returns the best sensor of the first of these
+ * resources in resource_kind, because its shortage affects the others. Returns NULL if there are no sensors.
  */
 static const sensor_result *choose_sensor(const GArray *results, double largest)
 {

@@ -8,8 +8,8 @@
  * above the mean, and the excess is at least WATCH_EXCESS of the requests' time. Two bad panes in a row begin an alert.
  * WATCH_GOOD panes in a row that are not bad end the alert. Bad panes do not change the mean. An alert includes all
  * places that become bad in its first pane or at most TOGETHER_PANES panes later. An alert has the name of the place
- * with the largest excess at its beginning. Memory is bounded by the number of places. Only one thread at a time may
- * use a watch.
+ * with the largest excess when the alert begins. Memory is bounded by the number of places. Only one thread at a time
+ * may use a watch.
  */
 #ifndef NLDIAG_WATCH_H
 #define NLDIAG_WATCH_H
