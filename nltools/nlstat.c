@@ -1,6 +1,6 @@
 /*
  * nlstat shows where requests spend their time. nlstat reports the share of each span and edge in the critical paths,
- * means and percentiles of the durations, the slowest requests as trees, and the throughput. With --compare, it
+ * means and percentiles of the durations, the slowest requests as trees, and the throughput. With --compare, nlstat
  * compares logs.
  *
  * nlstat reads the records once and does not keep them. The subject (stat/subject.h) finds the ID fields and passes the

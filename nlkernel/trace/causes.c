@@ -38,7 +38,7 @@ typedef struct trace_thread {
     GPtrArray *job;    /* span: references to undecided calls; NULL: no job */
     uint32_t loops;    /* trace_event.loops at the first call of the job */
     bool counts_waits; /* trace_event.counts_waits at this call */
-    bool tangled;      /* the calls of the job overlap, or other threads received replies to them */
+    bool tangled;      /* the calls of the job overlap, or other threads received their replies */
     bool signalled;    /* the thread has signalled another thread since it finished its calls */
     bool several;      /* the thread signalled another thread, and then sent another call */
     bool was_woken;    /* a thread with a request has woken this thread */

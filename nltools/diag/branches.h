@@ -29,8 +29,8 @@ GArray *find_branches(const visits *v);
 
 /*
  * Finds the time that the additional misses or calls take. The caller frees both arrays with g_free. For each visit of
- * the log, `parts` has the part (0 to 1) of the visit and of everything in it that belongs to this time. `own` has the
- * nanoseconds of the own times of the place's visits that belong to this time.
+ * the log, `parts` has the part of the visit (0 to 1), and of all visits in it, that the additional misses or calls
+ * take. `own` has the time that these misses or calls take from the own times of the place's visits, in nanoseconds.
  */
 void branch_find_time(const visits *v, const branch *b, float **parts, float **own);
 

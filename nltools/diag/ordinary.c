@@ -314,7 +314,7 @@ static bool has_more(part_counts here, part_counts all, double tests)
            UNEVEN_CHANCE;
 }
 
-/* Returns whether a part of the log has more slow requests than the rest, or more other requests. */
+/* Returns whether a part of the log has a larger part of slow requests, or of other requests, than the rest. */
 static bool differs(part_counts here, part_counts all, double tests)
 {
     const part_counts other_here = {here.all, here.all - here.slow}, other_all = {all.all, all.all - all.slow};

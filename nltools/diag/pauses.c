@@ -964,7 +964,8 @@ static family family_new(const visits *v)
         }
         if (pass == 1)
             break;
-        /* Move each count to the number of children before it; the second pass advances it to the next parent. */
+        /* Replace each count by the number of children of earlier parents. The second pass then increases this number
+         * by the count. */
         uint32_t before = 0;
         for (uint32_t i = 1; i <= count; i++) {
             uint32_t own = f.first[i];

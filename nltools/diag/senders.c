@@ -61,7 +61,7 @@ static crossing *index_crossings(const visits *v, const request *q, GHashTable *
  * Returns the sender of a visit. The sender of an edge between hosts is the host at its start. A visit on one host has
  * a sender in two cases. (1) If an edge to another host begins when the visit ends, the visit's host is the sender,
  * because the program may send during the visit. (2) If a visit is the time between two events with the same name, and
- * an edge from another host ends with an event of this name, this other host is the sender. In both cases at once, the
+ * an edge from another host ends with an event of this name, this other host is the sender. If both cases apply, the
  * earlier edge determines the sender.
  */
 static sender sender_of(const visits *v, const visit *x, GHashTable *crossings)

@@ -542,9 +542,11 @@ static int by_ending(const void *a, const void *b)
     return x->end_ns != y->end_ns ? (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns) : (x->i > y->i) - (x->i < y->i);
 }
 
-/* Returns whether visits end together only because the place of the next span was busy, and accepted all waiting
- * visits at the end of a visit. Most clusters of ends then come just after the end of a visit of that place on the
- * same host. */
+/*
+ * Returns whether visits end together only because the place of the next span was busy, and accepted all waiting visits
+ * when one of its own visits ended. Most clusters of ends then come just after the end of a visit to that place on the
+ * same host.
+ */
 static bool follows_service(const sample *s, const ending *clusters, uint32_t count)
 {
     const visits *v = s->visits;
@@ -782,10 +784,8 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t n, uin
     return m;
 }
 
-/*
- * Finds a timeout behind one of the widest gaps between the times `y`, which are in ascending order. At least `fewest`
- * visits are above the gap.
- */
+/* Finds a timeout above one of the widest gaps between the times `y`, which are in ascending order. At least `fewest`
+ * visits are above the gap. */
 static mechanism find_timeout_above(const sample *s, const double *y, uint32_t n, uint32_t fewest)
 {
     enum { GAPS = 3 }; /* number of gaps to try; a few other long visits can cause a wider gap below the timeout */

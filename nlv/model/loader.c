@@ -642,7 +642,8 @@ static void show_selected(loader *l, bool is_complete)
         loader_changed(l);
 }
 
-/* Selects requests for some milliseconds, if the filter selects requests. Returns whether work remains. */
+/* Continues the selection of requests for some milliseconds, if the filter selects requests. Returns whether work
+ * remains. */
 static bool select_some(loader *l)
 {
     if (l->sources->len == 0 || !l->selects_requests) {
@@ -657,7 +658,7 @@ static bool select_some(loader *l)
     return more;
 }
 
-/* Finds the requests of model_find_requests for some milliseconds. Returns whether work remains. */
+/* Continues the search of model_find_requests for some milliseconds. Returns whether work remains. */
 static bool find_some(loader *l)
 {
     const request_filter *filter;
@@ -738,7 +739,7 @@ static void take_over_query(loader *l, compare_query *query)
         l->comparison->reason = g_strdup(nl_error_message());
 }
 
-/* Compares the sides of model_compare for some milliseconds. Returns whether work remains. */
+/* Continues the comparison of model_compare for some milliseconds. Returns whether work remains. */
 static bool compare_some(loader *l)
 {
     compare_query *query = model_take_compare(l->model);

@@ -21,7 +21,7 @@ typedef struct slow_line {
 
 /*
  * Finds the slowest kind of line in a time range, and its longest line. Only the part of a line that is in the range
- * counts. Examines the requests that end in the range or, for as long as the range, after it. If there are many
+ * counts. Examines the requests that end in the range, or in the following time of the same length. If there are many
  * records, examines a sample of these requests.
  *
  * begin_ns and end_ns are the times of the path of one line. Usually, this line is the longest line in the middle half

@@ -119,8 +119,8 @@ static int by_name(const void *a, const void *b, void *user)
 
 /*
  * Returns the colors sorted by name, with numbers in names in numerical order. The order in which nlv assigns colors is
- * not suitable for the legend, because it depends on the log. Does not sort more colors than the user can filter,
- * because the legend has space for only some of them. The caller frees the array.
+ * not suitable for the legend, because this order depends on the log. Sorts at most the number of colors that the user
+ * can filter, because the legend has no space for more colors. The caller frees the array.
  */
 static size_t *order_colors(const layer_context *c)
 {
