@@ -157,7 +157,7 @@ static void send_request(int fd, const arguments *a)
         add_value(&line, "PROG", a->prog);
     nl_buffer_append(&line, "\n", 1);
     if (send(fd, line.data, line.size, MSG_NOSIGNAL) != (ssize_t)line.size)
-        program_fail(PROGRAM_PROBLEM, "send the request: %s", strerror(errno));
+        program_fail(PROGRAM_PROBLEM, "cannot send the request: %s", strerror(errno));
     nl_buffer_free(&line);
 }
 

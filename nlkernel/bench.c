@@ -56,7 +56,7 @@ static bool read_loop(const bench *b, measurement *m)
               find_double(record, "OWN.NS", &m->call_ns) && find_double(record, "WALL.NS", &m->wall_ns);
     nl_reader_close(reader);
     unlink(b->loop_log);
-    return ok || nl_error_false(NL_ERROR_SYSTEM, "the measured loop failed");
+    return ok || nl_error_false(NL_ERROR_SYSTEM, "the process that calls getppid failed");
 }
 
 static bool run_loop(const bench *b, measurement *m)

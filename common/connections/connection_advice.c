@@ -179,7 +179,7 @@ static char *describe_loss(const connection_result *r)
     char *direction = describe_direction(r);
     char *text = g_strdup_printf(
         "%s of %s segments were sent again (%.2g %%), and the round-trip time is near its "
-        "minimum of %s: the path loses segments although it is not full; %s",
+        "minimum of %s, so the path loses segments although it is not full; %s",
         units_quantity(round(r->retransmitted), again), units_quantity(round(r->segments), all),
         r->segments > 0 ? 100 * r->retransmitted / r->segments : 0, units_time(r->rtt_min_ns, trip), direction);
     g_free(direction);

@@ -68,7 +68,7 @@ static nl_status add_printed(nl_scratch *s, const char *format, va_list *argumen
     nl_status status = NL_FAILED;
     int size = vsnprintf(NULL, 0, format, sized);
     if (size < 0) {
-        nl_error_set_errno("the format cannot be printed");
+        nl_error_set_errno("cannot print the values in this format");
     } else {
         status = nl_buffer_reserve(text, (size_t)size + 1) ? NL_OK : NL_FAILED;
         if (status == NL_OK) {

@@ -702,7 +702,8 @@ static nl_status await_backup(nl_outbox *outbox)
         return NL_AGAIN; /* the events wait in the rings */
     interrupt_backup(outbox);
     pace_failed(&outbox->backup.pace);
-    nl_error_set(NL_ERROR_TIMEOUT, "%s: accepts events too slowly; moving them to the spool", outbox->backup.url->text);
+    nl_error_set(NL_ERROR_TIMEOUT, "%s: the destination accepts events too slowly; the log moves events to the spool",
+                 outbox->backup.url->text);
     return fail_backup(outbox, false);
 }
 
@@ -751,7 +752,8 @@ static nl_status use_backup(nl_outbox *outbox, nl_level level, bool now)
         if (!late && (!is_slow || now_ns < outbox->backup.pace.retry_ns || (flushes && has_failed)))
             return NL_OK;
         interrupt_sending(outbox);
-        nl_error_set(NL_ERROR_TIMEOUT, "%s: accepts events too slowly; sending them to the backup destination",
+        nl_error_set(NL_ERROR_TIMEOUT,
+                     "%s: the destination accepts events too slowly; the log sends events to the backup destination",
                      outbox->url->text);
         nl_outbox_note_failure(outbox);
         if (!has_batch(outbox))

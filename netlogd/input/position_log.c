@@ -132,7 +132,7 @@ static bool open_log(position_log *log, const position_visitor *visitor)
     if (log->size > 0)
         return true;
     if (getrandom(log->stream, STREAM_SIZE, 0) != STREAM_SIZE)
-        return nl_error_set_errno("read random bytes") == NL_OK;
+        return nl_error_set_errno("cannot get random bytes") == NL_OK;
     return add_stream(log) == NL_OK;
 }
 

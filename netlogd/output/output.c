@@ -255,7 +255,7 @@ output *output_open(output_options *options)
     nl_status status =
         value_choice_set(&out->values, out->options.index == NULL && is_archive ? "auto" : out->options.index);
     if (status == NL_OK && out->options.kind->numbered && getrandom(out->own, STREAM, 0) != STREAM)
-        status = nl_error_set_errno("read random bytes");
+        status = nl_error_set_errno("cannot get random bytes");
     /* Lock the spool before changing anything in it. */
     if (status == NL_OK && out->options.kind->deliver != NULL)
         status = (out->delivery = delivery_open(&out->options)) != NULL ? NL_OK : NL_FAILED;

@@ -85,7 +85,7 @@ nl_status seal_key_create(const char *path, char text[SEAL_KEY_TEXT_SIZE + 1])
 {
     seal_key key = {0};
     if (getrandom(key.bytes, sizeof key.bytes, 0) != sizeof key.bytes)
-        return nl_error_set_errno("read random bytes");
+        return nl_error_set_errno("cannot get random bytes");
     bool good = write_key(path, &key, text);
     OPENSSL_cleanse(&key, sizeof key);
     if (!good)

@@ -19,7 +19,7 @@ static void subscription_make_id(char id[SUBSCRIPTION_ID_SIZE])
 {
     unsigned char bytes[(SUBSCRIPTION_ID_SIZE - 1) / 2];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        program_fail(PROGRAM_PROBLEM, "cannot get random numbers");
+        program_fail(PROGRAM_PROBLEM, "cannot get random bytes");
     for (size_t i = 0; i < sizeof bytes; i++)
         sprintf(id + 2 * i, "%02x", bytes[i]);
 }

@@ -134,7 +134,7 @@ static void describe_branch(finding *f, const visits *v, const candidate *c, con
                                  : g_strdup_printf(" from %s to %s after the first request began", from, to);
     f->answer = g_strdup_printf("%s of the requests' time: %s %s more often%s", part, where, does, when);
     f->advice = b->column != NULL
-                    ? "find out why the cache contains fewer of the values: check its size, its expiry and its restarts"
+                    ? "find out why the cache misses more often: check its size, its expiry and its restarts"
                     : "find out why these visits make the call more often";
     const char *which = b->host != NULL ? "on this host" : "at this time";
     if (b->is_repeated)
@@ -280,9 +280,9 @@ void finding_describe(const search *s, finding *f, const candidate *c)
     } else if (strcmp(c->cause, "timeout") == 0 && c->m.given_up) {
         f->answer = g_strdup_printf("%s of the requests' time: %s ends after a timeout of %s", part, where, period);
         f->advice = "find out why no answer arrives in this time";
-        finding_evidence(
-            f, "%.1f %% of the %u visits take this time, to within 2 %%; few other visits take nearly as long",
-            100 * c->m.share, p->work_count);
+        finding_evidence(f,
+                         "%.1f %% of the %u visits take this time, to within 2 %%; few other visits take about as long",
+                         100 * c->m.share, p->work_count);
     } else if (strcmp(c->cause, "timeout") == 0 || c->m.is_sometimes) {
         f->answer = g_strdup_printf(
             "%s of the requests' time: %s sometimes takes %s longer, like %s", part, where, period,

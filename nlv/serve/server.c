@@ -46,7 +46,7 @@ static bool make_random(char out[TOKEN_SIZE + 1])
 {
     unsigned char bytes[RANDOM_SIZE];
     if (RAND_bytes(bytes, sizeof bytes) != 1)
-        return nl_error_false(NL_ERROR_SYSTEM, "cannot get random numbers");
+        return nl_error_false(NL_ERROR_SYSTEM, "cannot get random bytes");
     for (size_t i = 0; i < sizeof bytes; i++)
         g_snprintf(out + 2 * i, 3, "%02x", bytes[i]);
     return true;
