@@ -546,7 +546,7 @@ uint64_t nl_writer_thread_ask(nl_log *log)
 nl_status nl_writer_thread_await(nl_log *log, uint64_t wanted)
 {
     if (!log->running)
-        return log->rings == NULL ? NL_OK : nl_error_set(NL_ERROR_SYSTEM, "cannot create a thread for the log");
+        return log->rings == NULL ? NL_OK : nl_error_set(NL_ERROR_SYSTEM, "cannot start a thread for the log");
     while (log->flush_done < wanted && log->running)
         pthread_cond_wait(&log->flushed, &log->mutex);
     return log->flush_status == NL_OK ? NL_OK : nl_error_restore(&log->flush_error);

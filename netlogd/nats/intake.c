@@ -660,8 +660,9 @@ nats_intake *nats_intake_open(nats_place *place)
     make_id(in->id);
     nl_monotonic_cond_init(&in->changed);
     pthread_mutex_init(&in->mutex, NULL);
-    if (nl_thread_create(&in->thread, NULL, intake_run, in) != 0)
-        program_fail(PROGRAM_PROBLEM, "cannot start a thread");
+    int error = nl_thread_create(&in->thread, NULL, intake_run, in);
+    if (error != 0)
+        program_fail(PROGRAM_PROBLEM, "cannot start a thread: %s", strerror(error));
     return in;
 }
 

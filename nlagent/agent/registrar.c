@@ -162,8 +162,9 @@ registrar *registrar_start(const registrar_options *o, definitions *all, nl_log 
     }
     nl_monotonic_cond_init(&r->wakes);
     pthread_mutex_init(&r->lock, NULL);
-    if (nl_thread_create(&r->thread, NULL, registrar_run, r) != 0)
-        program_fail(PROGRAM_PROBLEM, "cannot start a thread");
+    int error = nl_thread_create(&r->thread, NULL, registrar_run, r);
+    if (error != 0)
+        program_fail(PROGRAM_PROBLEM, "cannot start a thread: %s", strerror(error));
     return r;
 }
 

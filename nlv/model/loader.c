@@ -12,6 +12,7 @@
 
 #include <glib/gstdio.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -1030,7 +1031,8 @@ static void *loader_run(void *user)
 
 void loader_start(loader *l)
 {
-    l->is_started = pthread_create(&l->thread, NULL, loader_run, l) == 0;
+    int error = pthread_create(&l->thread, NULL, loader_run, l);
+    l->is_started = error == 0;
     if (!l->is_started)
-        program_fail(PROGRAM_PROBLEM, "cannot create a thread");
+        program_fail(PROGRAM_PROBLEM, "cannot start a thread: %s", strerror(error));
 }

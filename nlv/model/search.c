@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 enum { MATCHES_MAX = 1 << 24 };
 
@@ -99,8 +100,9 @@ search *search_new(model *m, const char *expression)
         job->filter = s->filter;
         s->all_bytes += job->to - job->from;
     }
-    if (pthread_create(&s->thread, NULL, search_run, s) != 0)
-        program_fail(PROGRAM_PROBLEM, "cannot create a thread");
+    int error = pthread_create(&s->thread, NULL, search_run, s);
+    if (error != 0)
+        program_fail(PROGRAM_PROBLEM, "cannot start a thread: %s", strerror(error));
     return s;
 }
 
