@@ -421,8 +421,8 @@ static void put_rejected(connection *c, int64_t time_ns, uint64_t sequence)
 }
 
 /*
- * Passes on a record, unless the client may not send it. Returns whether it has passed the record on. `sequence` is the
- * record's number in its stream, or NULL.
+ * Passes on a record, unless the client may not send it. Returns whether the client may send the record.
+ * `sequence` is the record's number in its stream, or NULL.
  */
 static bool put_record(connection *c, const nl_record *record, const uint64_t *sequence)
 {

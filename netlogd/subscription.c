@@ -489,7 +489,7 @@ static void match_at_once(void)
     allowance_spend(&at_once, share * 1e9, ended_ns, (uint64_t)(ended_ns - began_ns));
 }
 
-/* Disconnects costly subscribers that have not received all records. Returns whether it has disconnected any. */
+/* Disconnects costly subscribers that have not received all records. Returns whether there were any. */
 static bool disconnect_costly(void)
 {
     bool any = false;

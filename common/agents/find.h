@@ -33,7 +33,7 @@ extern const nl_option agents_place_rows[], agents_security_rows[];
  */
 bool agents_options_finish(agents_options *o);
 
-/* Sets the options only from the environment, and finishes them. Returns false and sets the error on failure. */
+/* Sets the options only from the environment, and reads the token file. Returns false and sets the error on failure. */
 bool agents_options_from_environment(agents_options *o);
 
 /* Returns the URL of the first agent, or of this host's agent if the options name no agent. */

@@ -367,7 +367,7 @@ static GArray *find_host_pairs(clock_alignment *a)
 
 /*
  * Sets the shifts of hosts that have a pair with a host whose shift is known. Uses only pairs with is_late == late.
- * Returns whether it has set any shift.
+ * Returns whether any shift was set.
  */
 static bool follow_pairs(clock_alignment *a, const GArray *pairs, bool late)
 {

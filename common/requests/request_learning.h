@@ -33,8 +33,8 @@ void request_learning_run(request_learning *l, request_learning_walk *walk, void
 void request_learning_add(request_learning *l, const request_event *events, size_t count);
 
 /*
- * Learns from traces. Calls `walk` several times, which must pass the same traces to request_learning_add_trace each
- * time. `clocks` are the known bounds of the clocks.
+ * Learns from traces. Calls `walk` several times; `walk` must pass the same traces to request_learning_add_trace in
+ * each call. `clocks` are the known bounds of the clocks.
  */
 void request_learning_run_traces(request_learning *l, request_learning_walk *walk, void *user,
                                  const clock_bounds *clocks);

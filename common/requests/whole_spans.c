@@ -232,7 +232,7 @@ static bool usually_contains(const whole_spans *w, guint outer, guint inner, dou
 /*
  * Marks the kinds whose spans contain spans of the kind `inner`, or, if `only_begin` is true, contain at least the
  * starts of these spans. A span also contains the start of its parent if it begins at the same time, so the kinds whose
- * spans lie within spans of the kind `inner` are not marked. Returns whether it marked a kind.
+ * spans lie within spans of the kind `inner` are not marked. Returns whether any kind was marked.
  */
 static bool mark_containers(whole_spans *w, guint inner, double share, bool only_begin)
 {

@@ -24,7 +24,7 @@ static inline bool nl_is_name(nl_string name)
     return classes != 0;
 }
 
-/* Replaces each invalid byte with _. Returns whether it replaced a byte. */
+/* Replaces each invalid byte with _. Returns whether the name had an invalid byte. */
 static inline bool nl_name_make_valid(char *name, size_t size)
 {
     if (size == 0 || nl_is_name((nl_string){name, size}))

@@ -21,7 +21,7 @@ struct value_job {
     value_job *next;
     char *path;
     value_source source;
-    uint64_t announced; /* end when the thread was last woken; the server's thread uses it */
+    uint64_t announced; /* `end` when the thread was last woken; only the server's thread uses `announced` */
     _Atomic uint64_t end;
     atomic_bool ended;
     uint64_t tried; /* the thread continues when `end` exceeds `tried` by a segment, or when the job has ended */
