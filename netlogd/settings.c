@@ -281,8 +281,7 @@ const nl_option settings_rows[] = {
      .type = NL_OPTION_COPY,
      .value = "FILE",
      NL_OPTION_MEMBER(settings, reject),
-     .help =
-         "Append malformed input to FILE unchanged. If a record exceeds max-record-size, append only its beginning"},
+     .help = "Append malformed input to FILE. If a record exceeds max-record-size, append only its beginning"},
     {.name = "fraction",
      .type = NL_OPTION_CHOICE,
      .choices = "decimal|microseconds",

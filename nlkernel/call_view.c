@@ -19,7 +19,7 @@ const nl_option call_view_rows[] = {
      .initial = "(detected in /usr/lib/debug and /lib/modules if --filter-filepath is given)",
      NL_OPTION_MEMBER(call_view, symbols),
      .help =
-         "FILE that names the source file of each function: the output of nlkernel symbols, or a vmlinux with DWARF"},
+         "File that names the source file of each function: the output of nlkernel symbols, or a vmlinux with DWARF"},
     {.name = "filter-filepath",
      .value = "PATH[,PATH...]",
      NL_OPTION_MEMBER(call_view, filepaths),

@@ -122,8 +122,8 @@ const nl_option recording_rows[] = {
      .value = "PATTERN",
      .repeatable = true,
      .set = add_event,
-     .help = "Record the events that match PATTERN: SYSTEM:EVENT, with the wildcards *, ? and [a-z] in either part, or "
-             "a system"},
+     .help = "Record the events that match PATTERN, which is SYSTEM:EVENT, a system or an event; *, ? and [a-z] are "
+             "wildcards"},
     {.name = "functions",
      .choices = "graph|calls",
      .optional_value = true,
@@ -157,10 +157,10 @@ const nl_option recording_rows[] = {
     {.name = "counters",
      .value = "NAME[,NAME...]",
      .set = set_counters,
-     .help =
-         "Add to each record the values of these counters on the event's CPU: cycles, instructions, cache-misses, "
-         "branch-misses, page-faults and more. nlkernel omits counters that the machine lacks, and prints their names. "
-         "This option cannot be used with --pid"},
+     .help = "Add to each record the values of these counters on the event's CPU, such as cycles, instructions, "
+             "cache-misses, branch-misses or page-faults. nlkernel omits counters that the machine lacks, and prints "
+             "their names. "
+             "This option cannot be used with --pid"},
     {.name = "only-command",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(recording_options, only_command),

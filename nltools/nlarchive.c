@@ -82,7 +82,7 @@ static const nl_option options[] = {
      .value = "FILE",
      .commands = "query",
      NL_OPTION_MEMBER(arguments, query.drawing),
-     .help = "Read lifelines and loadlines from an nlv configuration file, for formats that draw them"},
+     .help = "Read lifelines and loadlines from an nlv configuration file, for output formats that contain them"},
     {.name = "quiet",
      .letter = 'q',
      .type = NL_OPTION_FLAG,
