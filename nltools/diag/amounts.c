@@ -28,10 +28,10 @@ typedef struct point {
     double amount, time;
 } point;
 
-/* Returns the logarithm of an amount. `least` is the smallest positive amount. */
-static double log_amount(double amount, double least)
+/* Returns the logarithm of an amount. `smallest` is the smallest positive amount. */
+static double log_amount(double amount, double smallest)
 {
-    return log(fmax(amount, least / 2));
+    return log(fmax(amount, smallest / 2));
 }
 
 /*
@@ -39,7 +39,7 @@ static double log_amount(double amount, double least)
  * grows at most by the factor EFFECT_MIN. A kind of work that has both larger amounts and longer times is therefore not
  * evened out.
  */
-static int find_points(const sample *x, const float *amounts, const uint8_t *bins, int count, double least,
+static int find_points(const sample *x, const float *amounts, const uint8_t *bins, int count, double smallest,
                        point *points)
 {
     double *values = g_new(double, x->count + 1), *times = g_new(double, x->count + 1);
@@ -52,7 +52,7 @@ static int find_points(const sample *x, const float *amounts, const uint8_t *bin
                 values[n] = (double)amounts[i];
                 times[n++] = x->y[i];
             }
-        double amount = log_amount(median_of(values, n), least), time_ns = median_of(times, n);
+        double amount = log_amount(median_of(values, n), smallest), time_ns = median_of(times, n);
         if (time_ns <= 0 || (used > 0 && amount <= points[used - 1].amount))
             continue;
         points[used++] = (point){amount, fmin(log(time_ns), lowest + amount + log(EFFECT_MIN))};
@@ -111,7 +111,7 @@ static bool even_out(const search *s, sample *x, const column **used, int number
 {
     float *amounts = g_new(float, x->count + 1), *best = g_new(float, x->count + 1);
     uint8_t *bins = g_new(uint8_t, x->count + 1);
-    double largest = AMOUNT_EXPLAINED_MIN, least = INFINITY;
+    double largest = AMOUNT_EXPLAINED_MIN, smallest = INFINITY;
     int count = 0;
     for (uint32_t n = 0; n < s->v->columns->count; n++) {
         const column *c = &s->v->columns->all[n];
@@ -124,17 +124,17 @@ static bool even_out(const search *s, sample *x, const column **used, int number
         memcpy(best, amounts, x->count * sizeof *best);
     }
     for (uint32_t i = 0; used[number] != NULL && i < x->count; i++)
-        least = best[i] > 0 ? fmin(least, (double)best[i]) : least;
+        smallest = best[i] > 0 ? fmin(smallest, (double)best[i]) : smallest;
     point points[QUANTILES_MAX];
     int point_count = 0;
-    if (used[number] != NULL && isfinite(least)) {
+    if (used[number] != NULL && isfinite(smallest)) {
         count = sample_quantize(best, x->count, bins);
-        point_count = find_points(x, best, bins, count, least, points);
+        point_count = find_points(x, best, bins, count, smallest, points);
     }
     double middle = x->median > 0 ? log(x->median) : 0;
     for (uint32_t i = 0; i < x->count && point_count > 1 && x->median > 0; i++)
         if (isfinite(best[i])) {
-            double factor = exp(middle - usual_time(points, point_count, log_amount((double)best[i], least)));
+            double factor = exp(middle - usual_time(points, point_count, log_amount((double)best[i], smallest)));
             x->factor[i] *= factor;
             x->y[i] *= factor;
         }

@@ -124,14 +124,14 @@ typedef struct caller {
 /* Replaces the numbers of calls by their ranks. Equal numbers have their mean rank. */
 static void rank_calls(branching *b)
 {
-    uint32_t most = 0;
+    uint32_t largest = 0;
     for (uint32_t i = 0; i < b->count; i++)
-        most = MAX(most, (uint32_t)b->taken[i]);
-    uint32_t *counts = g_new0(uint32_t, (size_t)most + 1);
-    float *ranks = g_new(float, (size_t)most + 1);
+        largest = MAX(largest, (uint32_t)b->taken[i]);
+    uint32_t *counts = g_new0(uint32_t, (size_t)largest + 1);
+    float *ranks = g_new(float, (size_t)largest + 1);
     for (uint32_t i = 0; i < b->count; i++)
         counts[(uint32_t)b->taken[i]]++;
-    for (uint32_t n = 0, before = 0; n <= most; before += counts[n++])
+    for (uint32_t n = 0, before = 0; n <= largest; before += counts[n++])
         ranks[n] = (float)before + (float)(counts[n] + 1) / 2;
     for (uint32_t i = 0; i < b->count; i++)
         b->score[i] = ranks[(uint32_t)b->taken[i]];

@@ -67,10 +67,10 @@ static void feel_fault(const findings *f, const connection_joins *j, const conne
 
 bool connection_limits_find(findings *f, const connection_joins *j)
 {
-    bool most = false;
+    bool is_found = false;
     float *felt = g_new0(float, f->visits->all->len + 1);
     bool *weak = g_new0(bool, f->visits->all->len + 1);
-    for (size_t i = 0; i < G_N_ELEMENTS(faults) && !most; i++) {
+    for (size_t i = 0; i < G_N_ELEMENTS(faults) && !is_found; i++) {
         const connection_fault *fault = &faults[i];
         limit l = {.cause = fault->cause,
                    .what = fault->what,
@@ -86,13 +86,13 @@ bool connection_limits_find(findings *f, const connection_joins *j)
                    .of_queues = fault->of_queues};
         feel_fault(f, j, fault, felt, weak, l.hosts);
         if (g_hash_table_size(l.hosts) > 0)
-            most = limit_find(f, &l);
+            is_found = limit_find(f, &l);
         g_hash_table_destroy(l.hosts);
         g_ptr_array_free(l.evidence, TRUE);
     }
     g_free(felt);
     g_free(weak);
-    return most;
+    return is_found;
 }
 
 /* ---- evidence ---- */

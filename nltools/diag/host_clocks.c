@@ -82,8 +82,8 @@ static void take_measurements(host_clocks *c)
     correction_solve(c->correction);
     for (size_t i = 0; i < correction_host_count(c->correction); i++) {
         correction_host h = correction_get_host(c->correction, i);
-        double most = fmax(fabs(h.min_ns), fabs(h.max_ns));
-        if (!h.is_known || h.is_reference || !(most > h.error_ns) || most < WRONG_MIN_NS)
+        double largest = fmax(fabs(h.min_ns), fabs(h.max_ns));
+        if (!h.is_known || h.is_reference || !(largest > h.error_ns) || largest < WRONG_MIN_NS)
             continue;
         const wrong_clock w = {g_intern_string(h.name),
                                g_intern_string(correction_reference(c->correction)),

@@ -149,12 +149,12 @@ static char *reason_zone(const visits *v)
     int64_t zone_ns = p->path_ns > UNEXPLAINED_MAX * v->total_ns ? zone_of_edge(v, p) : 0;
     if (zone_ns == 0)
         return NULL;
-    char *name = text_place(v, largest, NULL), *least = text_ns((double)zone_ns),
+    char *name = text_place(v, largest, NULL), *shortest = text_ns((double)zone_ns),
          *reason = g_strdup_printf("each %s takes at least %s: the two events are in different time zones, or the "
                                    "clock of a host is wrong; log times in UTC",
-                                   name, least);
+                                   name, shortest);
     g_free(name);
-    g_free(least);
+    g_free(shortest);
     return reason;
 }
 

@@ -23,7 +23,7 @@
 #define KNOWN_MIN 0.25
 
 /* The module adds a finding for a limit that has an effect in more than this share of all time. */
-#define MOST 0.5
+#define FELT_PART_MIN 0.5
 
 /* Weak visits (limit.h) count only if a limit has an effect in this share of all time. */
 #define WEAK_MIN 0.3
@@ -551,7 +551,7 @@ static finding *join_explained(findings *f, const limit *l)
 static double find_felt(const findings *f, const limit *l, bool weak, float *cut, uint32_t *place)
 {
     const visits *v = f->visits;
-    double felt = 0, at_most = 0, *of_places = g_new0(double, v->places->len + 1);
+    double felt = 0, largest_felt = 0, *of_places = g_new0(double, v->places->len + 1);
     *place = VISIT_NONE;
     for (guint i = 0; i < v->all->len; i++) {
         const visit *x = visit_at(v, i);
@@ -565,8 +565,8 @@ static double find_felt(const findings *f, const limit *l, bool weak, float *cut
         cut[i] = (float)(rest * part);
         felt += (double)cut[i] * path_weight(x) / v->total_ns;
         of_places[at] += (double)cut[i] * path_weight(x);
-        if (of_places[at] > at_most) {
-            at_most = of_places[at];
+        if (of_places[at] > largest_felt) {
+            largest_felt = of_places[at];
             *place = at;
         }
     }
@@ -581,10 +581,10 @@ bool limit_find(findings *f, const limit *l)
     float *cut = g_new0(float, v->all->len + 1);
     uint32_t place;
     double known = x != NULL ? x->share : 0, felt = find_felt(f, l, true, cut, &place);
-    bool most = felt > 0 && felt + known > MOST;
+    bool is_found = felt > 0 && felt + known > FELT_PART_MIN;
     if (felt < WEAK_MIN && l->parts != NULL)
         felt = find_felt(f, l, false, cut, &place);
-    if (most || (l->parts != NULL && felt > 0 && felt + known >= l->alone_min)) {
+    if (is_found || (l->parts != NULL && felt > 0 && felt + known >= l->alone_min)) {
         if (x == NULL) {
             x = findings_add(f, l->cause);
             x->place = place;
@@ -601,7 +601,7 @@ bool limit_find(findings *f, const limit *l)
     if (x != NULL)
         limit_name_finding(f, x, l);
     g_free(cut);
-    return most;
+    return is_found;
 }
 
 /* Finds the edge between hosts with the most time. Returns whether the times of its visits are nearly constant, as on a
@@ -666,7 +666,7 @@ void find_limits(findings *f)
     const visits *v = f->visits;
     GPtrArray *hosts = g_ptr_array_new(), *loads = g_ptr_array_new_with_free_func(g_free);
     limit all[LIMITS];
-    bool is_read = true, most = false;
+    bool is_read = true, is_found = false;
     for (size_t i = 0; i < LIMITS; i++) {
         all[i] = kinds[i];
         all[i].hosts = g_hash_table_new(NULL, NULL);
@@ -696,17 +696,17 @@ void find_limits(findings *f)
     for (size_t i = 0; i < LIMITS; i++)
         all[i].senders = senders;
     name_slow_disks(f);
-    for (size_t k = 0; k < STREAMS && !most; k++) {
+    for (size_t k = 0; k < STREAMS && !is_found; k++) {
         if (k == WINDOW && joins != NULL)
-            most = connection_limits_find(f, joins);
+            is_found = connection_limits_find(f, joins);
         /* The visits' own connections are better evidence than the totals of a host. */
         bool is_known = joins != NULL && (k == WINDOW || k == LOSS);
-        if (most || is_known || g_hash_table_size(all[k].hosts) == 0 || has_cause(f, all[k].cause))
+        if (is_found || is_known || g_hash_table_size(all[k].hosts) == 0 || has_cause(f, all[k].cause))
             continue;
         /* only for limits of work within a host; SOFTIRQ also delays the messages that a host sends */
         bool *refuted = k <= CPU && k != SOFTIRQ ? find_refuted(v, &all[k]) : NULL;
         all[k].refuted = refuted;
-        most = limit_find(f, &all[k]);
+        is_found = limit_find(f, &all[k]);
         all[k].refuted = NULL;
         g_free(refuted);
     }

@@ -621,7 +621,7 @@ static double part_up_to(const survival *l, double x)
 
 /* The visits that last across a gap: the sum of their quantiles, and the smallest quantile (gaps_are_pauses). */
 typedef struct gap_rests {
-    double sum, least;
+    double sum, minimum;
     uint32_t count;
     bool has_inside; /* at least one visit is inside the station */
 } gap_rests;
@@ -653,13 +653,13 @@ static bool gaps_are_pauses(const station *s)
             continue;
         gap_rests *r = &rests[g];
         double quantile = part_up_to(l, rest);
-        r->least = r->count == 0 ? quantile : fmin(r->least, quantile);
+        r->minimum = r->count == 0 ? quantile : fmin(r->minimum, quantile);
         r->sum += quantile;
         r->count++;
         r->has_inside = r->has_inside || a->is_inside;
     }
     for (guint g = 0; g < s->gaps->len; g++) {
-        sum += rests[g].has_inside ? rests[g].sum : rests[g].least;
+        sum += rests[g].has_inside ? rests[g].sum : rests[g].minimum;
         n += rests[g].has_inside ? rests[g].count : rests[g].count > 0;
     }
     g_free(rests);

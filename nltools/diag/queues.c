@@ -50,7 +50,7 @@
 #define CHOSEN_LATE_MIN 0.2
 
 /* The result names a host if at least this part of the claim belongs to the host. */
-#define MOST 0.75
+#define HOST_PART_MIN 0.75
 
 /* The part of the significance level that belongs to the usual tests; the unusual tests share the rest. */
 #define USUAL_WEIGHT 0.9
@@ -950,10 +950,10 @@ static bool choose_host(mechanism *m, double *largest_ns, double claim_ns, const
     return true;
 }
 
-/* Removes the mechanism's host if less than MOST of the claim belongs to this host. */
+/* Removes the mechanism's host if less than HOST_PART_MIN of the claim belongs to this host. */
 static void require_most_on_host(mechanism *m, double largest_ns)
 {
-    if (largest_ns < MOST * m->claim_ns)
+    if (largest_ns < HOST_PART_MIN * m->claim_ns)
         m->host = m->process = NULL;
 }
 

@@ -61,11 +61,11 @@ static double replay_inside(replayed *r, uint32_t parent, double begin, int64_t 
         g_array_append_val(ends, index);
     }
     int64_t latest_ns = from_ns;
-    double latest = begin, least = begin;
+    double latest = begin, earliest = begin;
     for (guint k = 0; k < ends->len; k++) {
         uint32_t other = g_array_index(ends, uint32_t, k);
         const visit *y = visit_at(r->v, other);
-        least = MAX(least, y->to_ns <= to_ns ? r->ends[other - first] : begin);
+        earliest = MAX(earliest, y->to_ns <= to_ns ? r->ends[other - first] : begin);
         if (y->to_ns <= to_ns && y->to_ns >= latest_ns) {
             latest_ns = y->to_ns;
             latest = r->ends[other - first];
@@ -73,7 +73,7 @@ static double replay_inside(replayed *r, uint32_t parent, double begin, int64_t 
     }
     double end = latest + MAX(0, (double)(to_ns - latest_ns) - MAX(0, left));
     g_array_free(ends, TRUE);
-    return MAX(end, least);
+    return MAX(end, earliest);
 }
 
 double replay_gain(const visits *v, const float *cut, double scale)
