@@ -322,7 +322,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         finding_evidence(f, "%.0f %% of the visits end together with others, %.1f at a time", 100 * c->m.share,
                          c->m.length_ns);
     } else if (strcmp(c->cause, "pause") == 0 && c->m.is_quota) {
-        char *what = text_program(p, NULL, c->host);
+        char *what = text_program(p, c->process, c->host);
         f->answer = g_strdup_printf("%s of the requests' time: %s stops until the end of each period of %s, like a "
                                     "program that has used its CPU quota",
                                     part, what, period);

@@ -4,6 +4,7 @@
 
 #include "base/hash_bytes.h"
 #include "diag/failure_groups.h"
+#include "diag/processes.h"
 #include "diag/search.h"
 
 #include <string.h>
@@ -77,27 +78,31 @@ static part count_failures(const group_search *s)
     return all;
 }
 
-static void offer_hosts(group_search *s, part all)
+/* Offers the hosts or, if `by_process` is true, the processes of the place. */
+static void offer_peers(group_search *s, part all, bool by_process)
 {
-    GHashTable *hosts = g_hash_table_new_full(NULL, NULL, NULL, g_free); /* host -> part */
+    GHashTable *peers = g_hash_table_new_full(NULL, NULL, NULL, g_free); /* host or instance -> part */
     GHashTableIter position;
-    gpointer host, data;
+    gpointer peer, data;
     for (uint32_t i = 0; i < s->p->count; i++) {
-        const char *name = site_at(s->v, visit_at(s->v, visit_of_group(s, i))->site)->host;
-        part *of = g_hash_table_lookup(hosts, name);
+        const site *at = site_at(s->v, visit_at(s->v, visit_of_group(s, i))->site);
+        gconstpointer key = by_process ? (gconstpointer)instance_at(s->v, at->instance) : at->host;
+        part *of = g_hash_table_lookup(peers, key);
         if (of == NULL) {
             of = g_new0(part, 1);
-            g_hash_table_insert(hosts, (gpointer)name, of);
+            g_hash_table_insert(peers, (gpointer)key, of);
         }
         of->count++;
         of->examined++;
         of->failed += s->failed[visit_of_group(s, i)];
     }
-    g_hash_table_iter_init(&position, hosts);
-    while (g_hash_table_iter_next(&position, &host, &data))
-        if (offer_group(s, *(const part *)data, all, g_hash_table_size(hosts)))
-            s->found->host = host;
-    g_hash_table_destroy(hosts);
+    g_hash_table_iter_init(&position, peers);
+    while (g_hash_table_iter_next(&position, &peer, &data))
+        if (offer_group(s, *(const part *)data, all, g_hash_table_size(peers))) {
+            s->found->host = by_process ? ((const instance *)peer)->host : peer;
+            s->found->process = by_process ? ((const instance *)peer)->program : NULL;
+        }
+    g_hash_table_destroy(peers);
 }
 
 /* A value of a column, and its failures and visits. */
@@ -232,12 +237,15 @@ static void offer_ranges(group_search *s, part all)
 bool failure_group_find(const visits *v, uint32_t number, const bool *failed, double chance, bool with_times,
                         failure_group *found)
 {
-    uint32_t divisions = 2; /* by hosts and by time */
+    const bool has_processes = place_has_processes(v, place_at(v, number));
+    uint32_t divisions = has_processes ? 3 : 2; /* by hosts, by processes and by time */
     for (uint32_t i = 0; i < v->columns->count; i++)
         divisions += column_is_reason(&v->columns->all[i]);
     group_search s = {v, place_at(v, number), failed, chance / divisions, 0, found};
     const part all = count_failures(&s);
-    offer_hosts(&s, all);
+    offer_peers(&s, all, false);
+    if (has_processes)
+        offer_peers(&s, all, true);
     for (uint32_t i = 0; i < v->columns->count; i++)
         if (column_is_reason(&v->columns->all[i]))
             offer_values(&s, &v->columns->all[i], MAX(1, s.p->count / SUCCESSES_MAX));

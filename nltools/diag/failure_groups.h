@@ -1,7 +1,7 @@
 /*
- * Groups of visits that fail more often than the other visits: the visits to one host, with one value of a field, or in
- * a part of the log. Such a group shows when or where visits fail. tail_groups.h finds groups of very slow visits with
- * this module: it passes very slow visits as failed. Not thread-safe.
+ * Groups of visits that fail more often than the other visits: the visits to one host or process, with one value of a
+ * field, or in a part of the log. Such a group shows when or where visits fail. tail_groups.h finds groups of very slow
+ * visits with this module: it passes very slow visits as failed. Not thread-safe.
  */
 #ifndef NLDIAG_FAILURE_GROUPS_H
 #define NLDIAG_FAILURE_GROUPS_H
@@ -12,6 +12,7 @@ enum { FAILURE_GROUP_MIN = 5 }; /* minimum number of failures of a group */
 
 typedef struct failure_group {
     const char *host;            /* the host, or NULL */
+    const char *process;         /* the process on this host, or NULL */
     const column *column;        /* the field, or NULL */
     float value;                 /* the value of the field */
     bool is_time;                /* the group is a part of the log, from from_ns to to_ns */

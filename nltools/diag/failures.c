@@ -103,9 +103,9 @@ static const visit *partial_failure_of(const visits *v, const request *q)
 /* The failures of one kind, by the place where they began. */
 typedef struct failure_counts {
     uint32_t *by_place;
-    bool *visits;    /* for each visit, whether a failure began there */
-    uint32_t failed; /* number of requests with a failure */
-    uint32_t most;   /* the place where most failures began */
+    bool *visits;        /* for each visit, whether a failure began there */
+    uint32_t failed;     /* number of requests with a failure */
+    uint32_t main_place; /* the place where most failures began */
 } failure_counts;
 
 static failure_counts failure_counts_new(const visits *v)
@@ -125,7 +125,7 @@ static void count_failure(failure_counts *c, const visits *v, const visit *x)
     c->failed++;
     c->visits[x - visit_at(v, 0)] = true;
     c->by_place[place]++;
-    c->most = c->by_place[place] > c->by_place[c->most] ? place : c->most;
+    c->main_place = c->by_place[place] > c->by_place[c->main_place] ? place : c->main_place;
 }
 
 /*
@@ -136,8 +136,8 @@ static void count_failure(failure_counts *c, const visits *v, const visit *x)
  */
 static bool is_partial_fault(const failure_counts *c, const visits *v, const failure_group *group)
 {
-    const place *p = place_at(v, c->most);
-    uint32_t failed = c->by_place[c->most], succeeded = p->count - MIN(failed, p->count);
+    const place *p = place_at(v, c->main_place);
+    uint32_t failed = c->by_place[c->main_place], succeeded = p->count - MIN(failed, p->count);
     if (failed < PARTIAL_MIN)
         return false;
     if (group != NULL && group->column != NULL)
@@ -150,13 +150,13 @@ static bool is_partial_fault(const failure_counts *c, const visits *v, const fai
  * hide a host or a time with more failures. */
 static void remove_expected(failure_counts *c, const visits *v, const failure_group *group)
 {
-    const place *p = place_at(v, c->most);
+    const place *p = place_at(v, c->main_place);
     for (uint32_t i = p->first; i < p->first + p->count; i++) {
         uint32_t index = v->by_place[i];
         if (!c->visits[index] || column_of_visit(group->column, v, index) != group->value)
             continue;
         c->visits[index] = false;
-        c->by_place[c->most]--;
+        c->by_place[c->main_place]--;
         c->failed--;
     }
 }
@@ -166,12 +166,12 @@ static void remove_expected(failure_counts *c, const visits *v, const failure_gr
 static bool find_partial_group(failure_counts *c, const visits *v, failure_group *group)
 {
     enum { EXPECTED_MAX = 8 };
-    bool has_group = failure_group_find(v, c->most, c->visits, CHANCE_MAX, true, group);
+    bool has_group = failure_group_find(v, c->main_place, c->visits, CHANCE_MAX, true, group);
     for (int n = 0; n < EXPECTED_MAX && has_group && group->column != NULL &&
                     group->failed > ALWAYS_MIN * group->count && c->failed > group->failed;
          n++) {
         remove_expected(c, v, group);
-        has_group = failure_group_find(v, c->most, c->visits, CHANCE_MAX, true, group);
+        has_group = failure_group_find(v, c->main_place, c->visits, CHANCE_MAX, true, group);
     }
     return has_group;
 }
@@ -201,12 +201,13 @@ static void describe_rates(finding *x, const failure_counts *c, const visits *v,
 {
     if (g == NULL) {
         finding_evidence(x, "%.1f %% of the visits to this place failed",
-                         100.0 * c->by_place[c->most] / MAX(place_at(v, c->most)->count, 1));
+                         100.0 * c->by_place[c->main_place] / MAX(place_at(v, c->main_place)->count, 1));
         return;
     }
     char *value = g->column != NULL ? column_text(g->column, g->value) : NULL,
-         *where = g->host != NULL ? g_strdup(" on this host")
-                  : g->is_time    ? g_strdup(" at this time")
+         *where = g->process != NULL ? g_strdup(" in this process")
+                  : g->host != NULL  ? g_strdup(" on this host")
+                  : g->is_time       ? g_strdup(" at this time")
                   : g->column->name[0] == '@'
                       ? g_strdup_printf(" in requests that use %s on %s", g->column->name + 1, value)
                       : g_strdup_printf(" with %s=%s", g->column->name, value);
@@ -222,23 +223,25 @@ static void add_finding(findings *f, const failure_counts *c, const failure_grou
 {
     const visits *v = f->visits;
     finding *x = findings_add(f, "failures");
-    x->place = c->most;
+    x->place = c->main_place;
     x->share = (double)c->failed / v->requests->len;
     x->sure = 0.87; /* 20 of 23 findings were right in the calibration of confidence() in findings.c */
-    x->explained = (double)c->by_place[c->most] / c->failed;
+    x->explained = (double)c->by_place[c->main_place] / c->failed;
     x->value = NAN;
     if (group != NULL) {
         x->host = group->column != NULL && group->column->name[0] == '@'
                       ? g_intern_string(g_ptr_array_index(group->column->texts, (guint)group->value))
                       : group->host;
+        x->process = group->process;
         x->column = group->column;
         x->value = (double)group->value;
         x->from_ns = group->from_ns;
         x->to_ns = group->to_ns;
         x->explained = group->failed / c->failed;
     }
-    char *where = text_place(v, c->most, group != NULL ? group->host : NULL), *part = text_share(x->share),
-         *with = text_group(v, group);
+    char *where = text_process_place(v, c->main_place, group != NULL ? group->process : NULL,
+                                     group != NULL ? group->host : NULL),
+         *part = text_share(x->share), *with = text_group(v, group);
     const char *how_many = x->explained > 0.5 ? "most" : "many";
     x->answer = partial
                     ? g_strdup_printf(
@@ -250,7 +253,7 @@ static void add_finding(findings *f, const failure_counts *c, const failure_grou
                      partial
                          ? "%u of %u requests contain a failure; in %u of these, the first failure was in this place"
                          : "%u of %u requests failed; in %u of these, the first failure was in this place",
-                     c->failed, v->requests->len, c->by_place[c->most]);
+                     c->failed, v->requests->len, c->by_place[c->main_place]);
     describe_rates(x, c, v, group);
     g_free(where);
     g_free(part);
@@ -272,7 +275,7 @@ void find_failures(findings *f)
     failure_group group;
     f->is_failure_searched = whole.failed >= FAILURE_GROUP_MIN && whole.failed >= GROUP_SHARE_MIN * v->requests->len;
     if (f->is_failure_searched) {
-        bool has_group = failure_group_find(v, whole.most, whole.visits, CHANCE_MAX, true, &group);
+        bool has_group = failure_group_find(v, whole.main_place, whole.visits, CHANCE_MAX, true, &group);
         if (has_group || whole.failed >= SHARE_MIN * v->requests->len)
             add_finding(f, &whole, has_group ? &group : NULL, false);
     }

@@ -94,9 +94,9 @@ typedef struct stop {
     double ends[2], time[2]; /* numbers of ends, and times in progress; [0]: outside the stop; [1]: in the stop */
 } stop;
 
-/* A program on a host. */
+/* A program on a host or, if the records name no host, a process. */
 typedef struct group {
-    const char *program, *host;
+    const char *host, *process; /* process: NULL unless the records name no host */
     double path_ns;
     uint32_t count; /* number of visits */
     uint32_t seen;  /* number of visits that the sampling has examined so far */
@@ -161,8 +161,8 @@ static double resultant_of(const GArray *pieces, guint ends, int64_t period_ns)
 }
 
 /* Returns the period for which the ends of the pieces have the most similar phases, or 0. Uses at most `ends` pieces.
- * `least` is the minimum resultant. */
-static int64_t find_period(const GArray *pieces, guint ends, double least)
+ * `resultant_min` is the minimum resultant. */
+static int64_t find_period(const GArray *pieces, guint ends, double resultant_min)
 {
     enum { PERIODS = PERIOD_MAX_MS - PERIOD_MIN_MS + 1 };
     double resultants[PERIODS], largest = 0;
@@ -170,7 +170,7 @@ static int64_t find_period(const GArray *pieces, guint ends, double least)
         resultants[k] = resultant_of(pieces, ends, (int64_t)(PERIOD_MIN_MS + k) * 1000000);
         largest = fmax(largest, resultants[k]);
     }
-    for (int k = PERIODS - 1; k >= 0 && largest >= least; k--)
+    for (int k = PERIODS - 1; k >= 0 && largest >= resultant_min; k--)
         if (resultants[k] >= LONGER_PREFERRED * largest)
             return (int64_t)(PERIOD_MIN_MS + k) * 1000000;
     return 0;
@@ -430,6 +430,7 @@ static void add_result(const visits *v, const uint32_t *numbers, uint32_t number
                        int64_t period_ns, double p, GArray *results)
 {
     pause_result r = {.m = {.host = g->host,
+                            .process = g->process,
                             .p = p,
                             .is_quota = true,
                             .period_ns = (double)period_ns,
@@ -473,10 +474,11 @@ static GArray *group_sites(const visits *v, uint32_t *numbers)
     for (guint i = 0; i < v->sites->len; i++) {
         const site *at = site_at(v, i);
         const char *program = place_at(v, at->place)->program;
-        char *text = g_strconcat(program, "\n", at->host, NULL);
+        const char *process = *at->host == '\0' ? instance_at(v, at->instance)->program : NULL;
+        char *text = g_strconcat(program, "\n", at->host, "\n", process, NULL);
         guint n = GPOINTER_TO_UINT(g_hash_table_lookup(known, text));
         if (n == 0) {
-            const group new_group = {.program = program, .host = at->host};
+            const group new_group = {.host = at->host, .process = process};
             g_array_append_val(groups, new_group);
             n = groups->len;
             g_hash_table_insert(known, g_strdup(text), GUINT_TO_POINTER(n));
@@ -496,7 +498,8 @@ void find_quotas(const visits *v, GArray *results)
     GArray *groups = group_sites(v, numbers);
     for (guint n = 0; n < groups->len; n++) {
         group *g = &g_array_index(groups, group, n);
-        if (g->path_ns >= FINDING_MIN * v->total_ns && g->count >= PIECES_MIN && *g->host != '\0')
+        if (g->path_ns >= FINDING_MIN * v->total_ns && g->count >= PIECES_MIN &&
+            (*g->host != '\0' || *g->process != '\0'))
             g->pieces = g_array_new(FALSE, FALSE, sizeof(piece));
     }
     for (guint i = 0; i < v->all->len; i++) {

@@ -29,8 +29,9 @@ typedef struct tail {
 /* Returns 1 if a group contains a visit, 0 if not, or -1 if the visit has no value. */
 static int is_in_group(const visits *v, const failure_group *g, uint32_t index)
 {
+    const site *at = site_at(v, visit_at(v, index)->site);
     if (g->column == NULL)
-        return site_at(v, visit_at(v, index)->site)->host == g->host;
+        return at->host == g->host && (g->process == NULL || instance_at(v, at->instance)->program == g->process);
     float value = column_of_visit(g->column, v, index);
     return isfinite(value) ? value == g->value : -1;
 }
@@ -82,8 +83,10 @@ static bool recurs(const visits *v, uint32_t number, const bool *slow, const fai
     return of_group > share * parts && binomial_tail(parts - of_group, parts, 1 - share) <= chance;
 }
 
-/* Returns whether ordinary findings explain most of the slow visits of a group, or the effect of the group's field. */
-static bool is_ordinary(const findings *f, uint32_t number, const bool *slow, const failure_group *g)
+/* Returns whether ordinary findings explain most of the slow visits of a group, or the effect of the group's field.
+ * They explain a visit if they claim at least as much of its time as `excess`. */
+static bool is_ordinary(const findings *f, uint32_t number, const bool *slow, const float *excess,
+                        const failure_group *g)
 {
     const visits *v = f->visits;
     const place *p = place_at(v, number);
@@ -96,7 +99,7 @@ static bool is_ordinary(const findings *f, uint32_t number, const bool *slow, co
             uint32_t index = v->by_place[p->first + i];
             bool counts = slow[index] && is_in_group(v, g, index) == 1;
             all += counts;
-            explained += counts && x->cut[index] > 0;
+            explained += counts && x->cut[index] > 0 && x->cut[index] >= excess[index];
         }
         if (2 * explained > all || (x->column != NULL && x->column == g->column))
             return true;
@@ -112,13 +115,14 @@ static bool can_be_cause(const visits *v, uint32_t number, const failure_group *
 }
 
 /* Finds the group that correlates best with the slow visits of a place. Returns false if this group is not a cause.
- * `slow` has an element for each visit of the log. */
-static bool find_group(const findings *f, uint32_t number, const bool *slow, uint32_t tests, failure_group *g)
+ * `slow` and `excess` have an element for each visit of the log: whether it is slow, and by how much. */
+static bool find_group(const findings *f, uint32_t number, const bool *slow, const float *excess, uint32_t tests,
+                       failure_group *g)
 {
     const visits *v = f->visits;
     const double chance = FALSE_ALARMS_MAX / FAMILIES / MAX(tests, 1);
     return failure_group_find(v, number, slow, chance, false, g) && can_be_cause(v, number, g) &&
-           recurs(v, number, slow, g, chance) && !is_ordinary(f, number, slow, g);
+           recurs(v, number, slow, g, chance) && !is_ordinary(f, number, slow, excess, g);
 }
 
 static tail tail_of(findings *f, uint32_t number)
@@ -143,12 +147,12 @@ static tail tail_of(findings *f, uint32_t number)
     return t;
 }
 
-/* Returns a phrase for a group: "on this host", "with FIELD=VALUE" or "in requests that use PROGRAM on HOST". The
- * caller frees it with g_free. */
+/* Returns a phrase for a group: "on this host", "in this process", "with FIELD=VALUE" or "in requests that use PROGRAM
+ * on HOST". The caller frees it with g_free. */
 static char *text_of_group(const failure_group *g)
 {
     if (g->column == NULL)
-        return g_strdup("on this host");
+        return g_strdup(g->process != NULL ? "in this process" : "on this host");
     char *value = column_text(g->column, g->value),
          *text = g->column->name[0] == '@'
                      ? g_strdup_printf("in requests that use %s on %s", g->column->name + 1, value)
@@ -159,12 +163,12 @@ static char *text_of_group(const failure_group *g)
 
 static void describe_group(finding *x, const tail *t, const visits *v, const failure_group *g)
 {
-    char *where = text_place(v, t->place, g->host), *part = text_share(x->share),
+    char *where = text_process_place(v, t->place, g->process, g->host), *part = text_share(x->share),
          *value = g->column != NULL ? column_text(g->column, g->value) : NULL, *group = text_of_group(g);
     if (value == NULL) {
         x->answer = g_strdup_printf("%s of the requests' time: %s is sometimes much slower than usual, and more often "
-                                    "than on other hosts",
-                                    part, where);
+                                    "than %s",
+                                    part, where, g->process != NULL ? "in other processes" : "on other hosts");
     } else if (g->column->name[0] == '@') {
         x->answer = g_strdup_printf("%s of the requests' time: %s is sometimes slow for requests that use %s on %s",
                                     part, where, g->column->name + 1, value);
@@ -184,32 +188,74 @@ static void describe_group(finding *x, const tail *t, const visits *v, const fai
     g_free(group);
 }
 
-/* Adds a finding if the excess of the group's visits takes enough time. Subtracts the excess that the group would have
- * with the share of slow visits of the other visits. */
-static void add_finding(findings *f, const tail *t, const failure_group *g)
+/* A group that correlates with the slow visits of a place, and the time that the group explains. */
+typedef struct tail_group {
+    tail t; /* without visits and excess */
+    failure_group g;
+    float *cut;
+    double sum_ns, tail_ns; /* on critical paths: the time of the cut, and the excess of all slow visits */
+} tail_group;
+
+/* Sets the time that a group explains. Subtracts the excess that the group would have with the share of slow visits of
+ * the other visits. */
+static void cut_group(const visits *v, tail_group *of)
 {
-    const visits *v = f->visits;
-    const place *p = place_at(v, t->place);
-    double rate = g->failed / g->count, other_rate = g->others > 0 ? g->other_failed / g->others : 0, sum_ns = 0,
-           tail_ns = 0, more = 1 - other_rate / rate;
-    float *cut = g_new0(float, v->all->len + 1);
+    const failure_group *g = &of->g;
+    const place *p = place_at(v, of->t.place);
+    double rate = g->failed / g->count, other_rate = g->others > 0 ? g->other_failed / g->others : 0,
+           more = 1 - other_rate / rate;
+    of->cut = g_new0(float, v->all->len + 1);
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = v->by_place[p->first + i];
-        double weighted_ns = (double)t->excess[index] * path_weight(visit_at(v, index)) * t->scale;
-        tail_ns += weighted_ns;
-        if (!t->visits[index] || is_in_group(v, g, index) != 1)
+        double weighted_ns = (double)of->t.excess[index] * path_weight(visit_at(v, index)) * of->t.scale;
+        of->tail_ns += weighted_ns;
+        if (!of->t.visits[index] || is_in_group(v, g, index) != 1)
             continue;
-        cut[index] = (float)((double)t->excess[index] * more);
-        sum_ns += weighted_ns * more;
+        of->cut[index] = (float)((double)of->t.excess[index] * more);
+        of->sum_ns += weighted_ns * more;
+    }
+}
+
+/* Returns whether two groups are the same host, process or value. */
+static bool is_same_group(const failure_group *a, const failure_group *b)
+{
+    return a->column == b->column &&
+           (a->column != NULL ? a->value == b->value : a->host == b->host && a->process == b->process);
+}
+
+/* Adds a finding for a group if the group explains enough time at all its places together. Frees the cuts of these
+ * places. */
+static void add_finding(findings *f, GArray *groups, guint first)
+{
+    const visits *v = f->visits;
+    tail_group *main = &g_array_index(groups, tail_group, first);
+    const failure_group *g = &main->g;
+    double sum_ns = 0, tail_ns = 0, gain = 0;
+    float *cut = g_new0(float, v->all->len + 1);
+    GArray *others = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    for (guint n = first; n < groups->len; n++) {
+        tail_group *of = &g_array_index(groups, tail_group, n);
+        if (of->cut == NULL || !is_same_group(g, &of->g))
+            continue;
+        sum_ns += of->sum_ns;
+        tail_ns += of->tail_ns;
+        gain += replay_gain(v, of->cut, 1) * of->t.scale;
+        for (guint i = 0; i < v->all->len; i++)
+            cut[i] += of->cut[i];
+        g_clear_pointer(&of->cut, g_free);
+        if (n > first)
+            g_array_append_val(others, of->t.place);
     }
     if (sum_ns < FINDING_MIN * v->total_ns) {
         g_free(cut);
+        g_array_free(others, TRUE);
         return;
     }
     bool is_host = g->column == NULL || g->column->name[0] == '@';
     finding *x = findings_add(f, is_host ? "peer" : "field");
-    x->place = t->place;
+    x->place = main->t.place;
     x->host = g->host;
+    x->process = g->process;
     x->column = g->column;
     x->value = g->column != NULL ? (double)g->value : NAN;
     if (is_host && g->column != NULL)
@@ -220,10 +266,18 @@ static void add_finding(findings *f, const tail *t, const failure_group *g)
     x->explained = sum_ns / tail_ns;
     x->margin = 1;
     x->cut = cut;
-    x->gain = fmin(x->share, replay_gain(v, cut, 1) * t->scale);
+    x->gain = fmin(x->share, gain);
+    g_array_append_vals(x->others, others->data, others->len);
+    g_array_free(others, TRUE);
     for (guint i = 0; i < v->all->len; i++)
         f->claimed[i] += cut[i];
-    describe_group(x, t, v, g);
+    describe_group(x, &main->t, v, g);
+}
+
+static int by_time(gconstpointer a, gconstpointer b)
+{
+    double x = ((const tail_group *)a)->sum_ns, y = ((const tail_group *)b)->sum_ns;
+    return (x < y) - (x > y);
 }
 
 /* Returns whether a place has a fault that is large enough for a report. The remaining times may then have a tail,
@@ -248,7 +302,7 @@ static void add_group_of_waits(const findings *f, finding *x)
     failure_group g;
     for (uint32_t i = 0; i < p->count; i++)
         waits[v->by_place[p->first + i]] = x->cut[v->by_place[p->first + i]] > 0;
-    if (find_group(f, x->place, waits, f->list->len, &g) && g.column != NULL) {
+    if (find_group(f, x->place, waits, x->cut, f->list->len, &g) && g.column != NULL) {
         char *group = text_of_group(&g);
         finding_evidence(x, "%.3g %% of the visits %s take so much longer, and %.2g %% of the others",
                          100 * g.failed / g.count, group, 100 * g.other_failed / fmax(g.others, 1));
@@ -269,15 +323,22 @@ void find_tail_groups(findings *f)
             add_group_of_waits(f, x);
     }
     for (guint i = 0; i < v->places->len; i++)
-        tests += place_at(v, i)->path_ns >= FINDING_MIN * v->total_ns;
+        tests += place_is_examined(v, i);
+    GArray *groups = g_array_new(FALSE, FALSE, sizeof(tail_group));
     for (guint i = 0; i < v->places->len; i++) {
-        failure_group g;
-        if (place_at(v, i)->path_ns < FINDING_MIN * v->total_ns || !place_is_examined(v, i) || has_fault(f, i))
+        if (!place_is_examined(v, i) || has_fault(f, i))
             continue;
-        tail t = tail_of(f, i);
-        if (isfinite(t.limit) && find_group(f, i, t.visits, tests, &g))
-            add_finding(f, &t, &g);
-        g_free(t.visits);
-        g_free(t.excess);
+        tail_group of = {.t = tail_of(f, i)};
+        if (isfinite(of.t.limit) && find_group(f, i, of.t.visits, of.t.excess, tests, &of.g)) {
+            cut_group(v, &of);
+            g_array_append_val(groups, of);
+        }
+        g_free(of.t.visits);
+        g_free(of.t.excess);
     }
+    g_array_sort(groups, by_time);
+    for (guint n = 0; n < groups->len; n++)
+        if (g_array_index(groups, tail_group, n).cut != NULL)
+            add_finding(f, groups, n);
+    g_array_free(groups, TRUE);
 }
