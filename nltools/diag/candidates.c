@@ -302,11 +302,12 @@ static bool claim_same_time(const visits *v, const candidate *a, const candidate
 }
 
 /*
- * A mechanism and a field's value explain the same waits if each of the two claims is at least this part of the other.
- * If all waits are equally long, at least three quarters of the visits with the value then wait, and at least three
- * quarters of the waiting visits have the value.
+ * A mechanism and a field's value explain the same waits under two conditions. (1) At least VALUE_AGREES_MIN of the
+ * waits belong to the value's claim. (2) These waits are at least VALUE_WAITS_MIN of the claim, because the value can
+ * also explain visits that take longer by other times.
  */
 #define VALUE_AGREES_MIN 0.75
+#define VALUE_WAITS_MIN 0.5
 
 /* Returns whether the distribution of the durations is the only evidence for a mechanism, such as a timeout. */
 static bool is_by_duration(const candidate *c)
@@ -330,7 +331,7 @@ static bool names_waits(const visits *v, const candidate *field, const candidate
         sums[0] += (double)field->cut[index];
         sums[1] += (double)c->cut[index];
     }
-    return both >= VALUE_AGREES_MIN * fmax(sums[0], sums[1]);
+    return both >= VALUE_AGREES_MIN * sums[1] && both >= VALUE_WAITS_MIN * sums[0];
 }
 
 /*
@@ -365,6 +366,19 @@ static bool pause_is_better(const visits *v, const candidate *pause, const candi
     return other->m.servers > 0 || pause->explained * pause->part > other->explained * other->part;
 }
 
+/* A value that is slow in a range of time replaces the same value without a range if it claims at least this part of
+ * the value's time. Otherwise, the value is also slow at other times. */
+#define RANGE_PART_MIN 0.75
+
+/* Returns whether a candidate is a value of a field that is slow in a range of time, and `whole` is the same value, but
+ * is also slow at other times. */
+static bool is_part_of_value(const candidate *c, const candidate *whole)
+{
+    return c->is_since && !whole->is_since && c->column != NULL && c->column == whole->column && !whole->is_ordinary &&
+           strcmp(c->cause, "field") == 0 && strcmp(whole->cause, "field") == 0 &&
+           c->claim_ns < RANGE_PART_MIN * whole->claim_ns;
+}
+
 /* Returns whether a candidate explains a place better than the best candidate so far. */
 static bool is_better(const visits *v, const candidate *c, const candidate *best)
 {
@@ -374,6 +388,8 @@ static bool is_better(const visits *v, const candidate *c, const candidate *best
         return true;
     if (yields_to(v, c, best) || names_waits(v, best, c))
         return false;
+    if (is_part_of_value(c, best) || is_part_of_value(best, c))
+        return best->is_since;
     const candidate *fault = c->is_ordinary ? best : c;
     if (c->is_ordinary != best->is_ordinary && (c->is_evened_out || best->is_evened_out || fault->is_within_kind))
         return best->is_ordinary; /* ordinary work does not explain a fault that affects all operations, or visits of
@@ -416,6 +432,18 @@ static void doubt_clocks(search *s, const candidate *c)
         g_strdup("the clock of a host may be wrong, which would look like slow messages; log ClockOffset records");
 }
 
+/*
+ * A cause that slows few visits very much explains little of the variation, because the variation is measured with
+ * absolute deviations. If such a cause takes enough time for a finding, it is an alternative to another cause of the
+ * place. An alternative requires less evidence than a cause: it may be due to chance with at most this probability.
+ */
+#define RIVAL_CHANCE 1e-3
+
+static bool is_concentrated(const candidate *c, double share)
+{
+    return c->slow_ns > EFFECT_MIN * c->other_ns && share >= FINDING_MIN && !c->is_ordinary && c->p <= RIVAL_CHANCE;
+}
+
 void candidate_offer(search *s, candidate *c)
 {
     double share = c->claim_ns / s->v->total_ns;
@@ -424,7 +452,9 @@ void candidate_offer(search *s, candidate *c)
     bool counts = !c->is_of_rest &&
                   effect_counts(c->explained, is_pause ? fmax(share, SHARE_MIN) : share, c->slow_ns, c->other_ns) &&
                   (!s->has_finding[c->place] || c->explained >= AGAIN_MIN),
-         is_chance = c->p > level_of(s, c);
+         is_chance = c->p > level_of(s, c),
+         is_rival = c->cause != NULL && !(counts && !is_chance) && !c->is_of_rest && !s->has_finding[c->place] &&
+                    s->collected == NULL && s->only == NULL && is_concentrated(c, share);
     if (counts && c->cause != NULL) {
         char *where = text_process_place(s->v, c->place, c->process, c->host), *part = text_share(share),
              *removed = text_share(c->explained);
@@ -444,7 +474,9 @@ void candidate_offer(search *s, candidate *c)
         doubt_clocks(s, c);
         counts = false;
     }
-    if (!counts || is_chance || is_excluded(s, c))
+    if (is_rival && !is_excluded(s, c))
+        add_rival(s, c);
+    else if (!counts || is_chance || is_excluded(s, c) || (s->only != NULL && !finding_has_cause(s, s->only, c)))
         candidate_clear(c);
     else if (s->collected != NULL)
         g_array_append_val(s->collected, *c);

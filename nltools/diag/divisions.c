@@ -62,7 +62,7 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
 #define TRAFFIC_PREFERENCE 0.8
 
 /* If a host's sensor is the cause, at least this part of the claim belongs to the host. */
-#define MOST 0.9
+#define HOST_PART_MIN 0.9
 
 /*
  * Minimum part of the variation that a sensor explains, and minimum ratio of this part to the largest part that any
@@ -112,8 +112,11 @@ static double count_ranges(int count, int from, int to)
     return 3.0 * (from == 0 || to == count - 1 ? count : count * (count - 1) / 2);
 }
 
-/* For each range of time, the sum of the ranks and the number of the visits in all earlier ranges, for one bin or for
- * all bins. */
+/* Smaller times of visits count as this part of the median. */
+#define TIME_MIN 0.01
+
+/* For each range of time, the sum of the logarithms of the times and the number of the visits in all earlier ranges,
+ * for one bin or for all bins. Ranks would not show that the slowest visits become even slower. */
 typedef struct time_sums {
     double sum[TIME_BINS + 1], count[TIME_BINS + 1];
 } time_sums;
@@ -126,9 +129,9 @@ typedef struct bin_range {
 
 /*
  * Finds the range of time in which a bin's visits differ most both from the bin's other visits and from the other bins'
- * visits in the same range. The score is the smaller difference of the mean ranks, times the square root of the number
- * of visits. `sign` is 1 for slow visits and -1 for fast visits. If `only_more` is true, the bin must also differ more
- * from the other bins in the range than at other times.
+ * visits in the same range. The score is the smaller difference of the mean logarithms, divided by its standard error
+ * if the logarithms had the standard deviation 1. `sign` is 1 for slow visits and -1 for fast visits. If `only_more` is
+ * true, the bin must also differ more from the other bins in the range than at other times.
  */
 static bin_range find_bin_range(const time_sums *own, const time_sums *all, int bins, double sign, bool only_more)
 {
@@ -150,7 +153,7 @@ static bin_range find_bin_range(const time_sums *own, const time_sums *all, int 
                 difference =
                     fmin(difference, sign * (mean - of_before - of_others +
                                              (all->sum[bins] - sum - sum_before - others_sum) / others_before));
-            double score = difference * sqrt(n);
+            double score = difference / sqrt(1 / n + 1 / before + 1 / others + (only_more ? 1 / others_before : 0));
             if (score > best.score)
                 best = (bin_range){from, to, score};
         }
@@ -169,7 +172,7 @@ bool sample_find_slow_bin(const sample *x, const uint8_t *bins, int count, bool 
             continue;
         time_sums *const of[] = {&sums[bins[i]], all};
         for (int k = 0; k < 2; k++) {
-            of[k]->sum[(uint64_t)i * (uint64_t)times / x->count + 1] += x->rank[i];
+            of[k]->sum[(uint64_t)i * (uint64_t)times / x->count + 1] += log(fmax(x->y[i], x->median * TIME_MIN));
             of[k]->count[(uint64_t)i * (uint64_t)times / x->count + 1]++;
         }
     }
@@ -497,8 +500,8 @@ static void bins_of_hours(const sample *x, uint32_t rotation, uint8_t *bins)
 }
 
 /* Returns whether visits in these hours are slower than other visits on nearly every day. Ignores days with fewer than
- * `least` visits in these hours or in the other hours. */
-static bool is_daily(const sample *x, const uint8_t *bins, uint64_t slow, size_t least)
+ * `count_min` visits in these hours or in the other hours. */
+static bool is_daily(const sample *x, const uint8_t *bins, uint64_t slow, size_t count_min)
 {
     double *values = g_new(double, x->count + 1);
     uint32_t days = 0, others = 0;
@@ -513,7 +516,7 @@ static bool is_daily(const sample *x, const uint8_t *bins, uint64_t slow, size_t
                     values[counts[half]++] = x->y[i];
             medians[half] = median_of(values, counts[half]);
         }
-        if (counts[0] < least || counts[1] < least)
+        if (counts[0] < count_min || counts[1] < count_min)
             continue;
         days++;
         others += medians[1] <= medians[0];
@@ -691,8 +694,8 @@ static bool low_can_slow(const sensor_series *of)
     return true;
 }
 
-/* Returns the host of at least MOST of the time that a cut claims. Returns NULL if there is no such host, or if all
- * visits are on one host. */
+/* Returns the host of at least HOST_PART_MIN of the time that a cut claims. Returns NULL if there is no such host, or
+ * if all visits are on one host. */
 static const char *host_of_claim(const sample *x, const float *cut)
 {
     const visits *v = x->visits;
@@ -722,7 +725,7 @@ static const char *host_of_claim(const sample *x, const float *cut)
     bool several = g_hash_table_size(of_hosts) > 1;
     g_hash_table_destroy(of_hosts);
     g_free(sums);
-    return several && largest >= MOST * all ? host : NULL;
+    return several && largest >= HOST_PART_MIN * all ? host : NULL;
 }
 
 /*

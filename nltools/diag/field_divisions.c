@@ -229,6 +229,20 @@ static double try_bins(search *s, const sample *x, const column *c, division *d,
 /* Factor of the score of a value that is slow only in a range of time. The search prefers values without a range. */
 #define IN_TIME_PREFERENCE 0.95
 
+/* Returns the probability by chance that the visits of a bin are as much slower in a range of time as in the sample,
+ * compared with the visits of the same bin at other times. inside[i] is whether visit i belongs to the bin and the
+ * range. */
+static double chance_of_range(const sample *x, const uint8_t *bins, int bin, const uint8_t *inside)
+{
+    uint8_t *of_bin = g_new(uint8_t, x->count + 1);
+    for (uint32_t i = 0; i < x->count; i++)
+        of_bin[i] = bins[i] == bin ? inside[i] : BIN_NONE;
+    explanation e = sample_explain(x, of_bin, 2, false);
+    g_free(e.excess);
+    g_free(of_bin);
+    return (e.slow & 2) != 0 ? e.p : 1;
+}
+
 /* Tries a value of a column that is slow only in a range of time. */
 static void try_value_in_time(search *s, const sample *x, const column *c, const division *d)
 {
@@ -244,6 +258,7 @@ static void try_value_in_time(search *s, const sample *x, const column *c, const
         found.values = 1;
         found.slow_values[0] = d->of_bin[slowest.bin];
         found.meaning = c->has_text ? NUMBER_NONE : column_meaning(c);
+        found.p = fmax(found.p, chance_of_range(x, d->bins, slowest.bin, inside));
         candidate_set_range(&found, &slowest);
         found.p *= (1 - IN_TIME_PART) / IN_TIME_PART;
         if (is_slow)

@@ -5,6 +5,7 @@
 #include "diag/queue_causes.h"
 #include "diag/search.h"
 #include "diag/tail_groups.h"
+#include "diag/visitors.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -131,7 +132,15 @@ static const char *program_of(const search *s, uint32_t place)
     return place_at(s->v, place)->program;
 }
 
-static bool is_same_cause(const search *s, const finding *f, const candidate *c)
+/* Returns whether two places have a program in common. */
+static bool places_share_program(const visits *v, uint32_t a, uint32_t b)
+{
+    const place *x = place_at(v, a), *y = place_at(v, b);
+    return x->program == y->program || x->from_program == y->program || x->program == y->from_program ||
+           (x->from_program == y->from_program && x->from_program != NULL);
+}
+
+bool finding_has_cause(const search *s, const finding *f, const candidate *c)
 {
     if (strcmp(f->cause, c->cause) != 0)
         return false;
@@ -142,6 +151,8 @@ static bool is_same_cause(const search *s, const finding *f, const candidate *c)
         return false;
     if (f->is_quota != c->m.is_quota)
         return false;
+    if (f->is_acknowledgement && c->m.acknowledgement && places_share_program(s->v, f->place, c->place))
+        return true;
     if (c->column != NULL && f->column != NULL && c->column->name[0] != '@')
         return f->column == c->column && (isnan(f->value) || f->value == c->value);
     return strcmp(c->cause, "peer") == 0
@@ -200,6 +211,7 @@ static finding *finding_of(const visits *v, const candidate *c)
     f->is_ordinary = c->is_ordinary;
     f->is_sometimes = c->m.is_sometimes;
     f->is_quota = c->m.is_quota;
+    f->is_acknowledgement = c->m.acknowledgement;
     return f;
 }
 
@@ -264,7 +276,7 @@ static void add_rivals(search *s, finding *f, const candidate *first)
     for (guint i = 0; i < s->rivals->len && f->margin >= 1; i++) {
         const candidate *c = &g_array_index(s->rivals, candidate, i);
         if (c->place == first->place && !is_other_name(c, first) && !is_repetition(f, c))
-            f->margin = 1 - fmin(1, c->score / first->score);
+            f->margin = 1 - CLAMP(c->score / first->score, 0, 1);
     }
     for (guint i = 0; i < s->rivals->len && f->rivals->len < RIVALS_MAX; i++) {
         const candidate *c = &g_array_index(s->rivals, candidate, i);
@@ -274,6 +286,23 @@ static void add_rivals(search *s, finding *f, const candidate *first)
             !is_other_name(c, first) && !is_repetition(f, c))
             add_rival_of(s, f, c, f->share * c->claim_ns / MAX(first->claim_ns, 1));
     }
+}
+
+/*
+ * A host that slows several places, or that pauses, also counts at a place that another cause explains better: one
+ * cause for several places is more probable than a cause for each of them. The host's score is at least this part of
+ * the best score.
+ */
+#define JOINT_MIN 0.33
+
+/* Returns whether a rival has the cause of a finding, and explains its place well enough to be claimed by the finding.
+ */
+static bool joins_finding(const search *s, const finding *f, const candidate *rival)
+{
+    const candidate *best = &s->best[rival->place];
+    return f->host != NULL && (strcmp(f->cause, "peer") == 0 || strcmp(f->cause, "pause") == 0) &&
+           best->cause != NULL && !finding_has_cause(s, f, best) && finding_has_cause(s, f, rival) &&
+           rival->score >= JOINT_MIN * best->score;
 }
 
 /* Returns the sum of the times that a candidate and the candidates of other places with the same cause claim, in
@@ -287,12 +316,40 @@ static double claim_with_same_cause(const search *s, const candidate *c)
                        .column = c->column,
                        .value = c->value,
                        .is_ordinary = c->is_ordinary,
-                       .is_quota = c->m.is_quota};
-    double sum = 0;
+                       .is_quota = c->m.is_quota,
+                       .is_acknowledgement = c->m.acknowledgement};
+    double sum = 0, *joined = g_new0(double, s->v->places->len + 1);
     for (guint i = 0; i < s->v->places->len; i++)
-        if (s->best[i].cause != NULL && (i == c->place || is_same_cause(s, &f, &s->best[i])))
+        if (s->best[i].cause != NULL && (i == c->place || finding_has_cause(s, &f, &s->best[i])))
             sum += s->best[i].claim_ns;
+    for (guint i = 0; i < s->rivals->len && c->host != NULL; i++) {
+        const candidate *rival = &g_array_index(s->rivals, candidate, i);
+        if (rival->claim_ns > joined[rival->place] && joins_finding(s, &f, rival)) {
+            sum += rival->claim_ns - joined[rival->place];
+            joined[rival->place] = rival->claim_ns;
+        }
+    }
+    g_free(joined);
     return sum;
+}
+
+/* Makes the rivals that join a finding the best candidates of their places, so that the finding can claim their time.
+ */
+static void prefer_joining_rivals(search *s, const finding *f)
+{
+    bool *joins = g_new0(bool, s->v->places->len + 1);
+    for (guint i = 0; i < s->rivals->len; i++) {
+        const candidate *rival = &g_array_index(s->rivals, candidate, i);
+        joins[rival->place] = joins[rival->place] || joins_finding(s, f, rival);
+    }
+    s->only = f;
+    for (guint i = 0; i < s->v->places->len; i++)
+        if (joins[i] && i != f->place) {
+            examine(s, i);
+            s->dirty[i] = true;
+        }
+    s->only = NULL;
+    g_free(joins);
 }
 
 /* Marks the places of the visits that have a cut, so that the search examines these places again. */
@@ -400,9 +457,10 @@ static bool take_best(search *s)
     candidate first = *best;
     first.cut = NULL;
     uint32_t main = best->place;
+    prefer_joining_rivals(s, f);
     for (guint i = 0; i < s->v->places->len; i++) {
         candidate *c = &s->best[i];
-        if (c->cause == NULL || (i != main && !(saved != NULL && c == waiting) && !is_same_cause(s, f, c)))
+        if (c->cause == NULL || (i != main && !(saved != NULL && c == waiting) && !finding_has_cause(s, f, c)))
             continue;
         claim(s, f, c);
         if (i != main)
@@ -451,13 +509,42 @@ static void change_claims(findings *f, const finding *x, int sign)
         f->claimed[n] += (float)sign * x->cut[n];
 }
 
+/* Returns whether two findings name the same host or process. Logs of one program may name no host. */
+static bool is_same_peer(const finding *x, const finding *y)
+{
+    return x->host != NULL && x->host == y->host && x->process == y->process &&
+           (*x->host != '\0' || x->process != NULL);
+}
+
+/* Returns the fault with the largest share that is on the host of a small finding or at one of its places, or NULL. */
+static finding *find_related(const findings *f, const finding *small)
+{
+    finding *related = NULL;
+    for (guint i = 0; i < f->list->len; i++) {
+        finding *x = g_ptr_array_index(f->list, i);
+        bool is_related = is_same_peer(small, x);
+        for (guint n = 0; n <= small->others->len && !is_related; n++)
+            is_related = finding_is_at(x, n == 0 ? small->place : g_array_index(small->others, uint32_t, n - 1));
+        if (x != small && x->share >= FINDING_MIN && finding_is_fault(x) && is_related && !has_rival(x, small->cause) &&
+            strcmp(x->cause, small->cause) != 0 && (related == NULL || x->share > related->share))
+            related = x;
+    }
+    return related;
+}
+
 void findings_drop_small(findings *f)
 {
     for (guint i = f->list->len; i-- > 0;) {
-        const finding *x = g_ptr_array_index(f->list, i);
-        if (x->share < FINDING_MIN && x->cut != NULL && !x->confirmed) {
-            g_ptr_array_add(f->tried, g_strdup_printf("too small to report: %s", x->answer));
-            change_claims(f, x, -1);
+        finding *x = g_ptr_array_index(f->list, i), *related;
+        if (x->share >= FINDING_MIN || x->cut == NULL || x->confirmed)
+            continue;
+        g_ptr_array_add(f->tried, g_strdup_printf("too small to report: %s", x->answer));
+        change_claims(f, x, -1);
+        related = x->is_ordinary ? NULL : find_related(f, x);
+        if (related != NULL) {
+            g_ptr_array_steal_index(f->list, i);
+            finding_add_rival(related, x);
+        } else {
             g_ptr_array_remove_index(f->list, i);
         }
     }
@@ -620,6 +707,7 @@ static void search_places(findings *f)
                 g_new0(bool, v->places->len + 1),
                 g_new0(double, v->places->len + 1),
                 search_count_tests(v),
+                NULL,
                 NULL};
     find_quotas(v, s.pauses);
     for (guint i = 0; i < f->list->len; i++)
@@ -693,6 +781,7 @@ findings *findings_find(const visits *v)
     find_tail_groups(f);
     judge_confidence(f, false);
     find_limits(f);
+    find_visitors(f);
     judge_confidence(f, true);
     find_failures(f);
     name_parts(f);

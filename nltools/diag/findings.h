@@ -43,10 +43,11 @@ typedef struct finding {
     const column *column; /* the field, if the cause is a field */
     const branch *branch; /* see candidate.branch; valid only during the search */
     double value;
-    bool confirmed;      /* sensors confirm the cause */
-    bool of_connections; /* the cause is a limit of the connections on which the visits waited */
-    bool is_quota;       /* for a pause: a CPU quota stops the program */
-    bool is_sometimes;   /* for a timer: some visits take longer by a constant time, as for a timeout */
+    bool confirmed;          /* sensors confirm the cause */
+    bool of_connections;     /* the cause is a limit of the connections on which the visits waited */
+    bool is_quota;           /* for a pause: a CPU quota stops the program */
+    bool is_acknowledgement; /* for a timer: the visits wait for TCP's delayed acknowledgements */
+    bool is_sometimes;       /* for a timer: some visits take longer by a constant time, as for a timeout */
     /* The time depends only on the amount or the kind of the requested work, so the finding is not a fault. The
      * finding's rivals are also ordinary. The search removes this time before it looks for other causes. */
     bool is_ordinary;

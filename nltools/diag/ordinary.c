@@ -494,6 +494,29 @@ static double power_of_growth(const search *s, const sample *x, const division *
     return log(high.ns / low.ns) / log(high.value / low.value);
 }
 
+/* The largest amounts take longer than in proportion if their visits take this factor times the extrapolated time. */
+#define FASTER_FACTOR EFFECT_MIN
+
+/*
+ * Returns whether the time grows faster than in proportion to the amount: the visits with the largest amounts take much
+ * longer than the time that a line through the smaller amounts predicts. Unlike the exponent, this does not depend on
+ * the constant part of the time.
+ */
+static bool grows_faster(const search *s, const sample *x, const division *d)
+{
+    const uint64_t one = 1;
+    const int third = d->count / 3;
+    if (!d->ordered || third == 0)
+        return false;
+    const part_means low = means_of_bins(s, x, d, (one << third) - 1),
+                     middle = means_of_bins(s, x, d, ((one << third) - 1) << third),
+                     high = means_of_bins(s, x, d, one << (d->count - 1));
+    if (!(middle.value > low.value && high.value > middle.value && middle.ns > low.ns))
+        return false;
+    const double slope = (middle.ns - low.ns) / (middle.value - low.value);
+    return high.ns > FASTER_FACTOR * (middle.ns + slope * (high.value - middle.value));
+}
+
 /* A regression line of time on an amount, with the number of visits, and their mean amount and time. */
 typedef struct line {
     double count, amount, ns, slope, error; /* error: the standard error of the slope */
@@ -677,7 +700,8 @@ void candidate_find_ordinary(const search *s, candidate *c, const sample *x, con
     c->power = c->meaning == NUMBER_NONE || c->falls ? 0 : power_of_growth(s, x, d);
     /* Less work cannot take longer. If the time seems to fall with the amount, the amount depends on the kind of the
      * work. */
-    bool is_work = c->meaning == NUMBER_WORK && (c->falls || (c->power > 0 && c->power <= PROPORTIONAL_MAX));
+    bool is_work = c->meaning == NUMBER_WORK &&
+                   (c->falls || (c->power > 0 && c->power <= PROPORTIONAL_MAX && !grows_faster(s, x, d)));
     if (!d->ordered && c->meaning != NUMBER_CONTENTION && !is_work) {
         is_work = column_is_operation(s->v, x->place, c->column) || is_of_misses(c->column, d) ||
                   (c->column->has_text && are_most_values_slow(d));

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "diag/report.h"
+#include "diag/visitors.h"
 #include "diag/search.h"
 
 #include "base/text.h"
@@ -151,57 +152,15 @@ static double claimed_share(const findings *f, uint32_t place)
     return MIN(sum, p->path_ns) / v->total_ns;
 }
 
-/*
- * The report names the requests that visit a place under three conditions. (1) The place has at least VISITED_TIME_MIN
- * of the time. (2) At most VISITED_MAX of the requests visit the place. (3) At least VALUE_MIN of these requests have
- * the same value of a field, and at least VALUE_MIN of the requests with this value visit the place.
- */
-#define VISITED_TIME_MIN CAUSE_SHARE
-#define VISITED_MAX 0.5
-#define VALUE_MIN 0.8
-
-/*
- * Returns a phrase that names the value of a text field by which the requests that visit a place differ from the
- * others, or "". The caller frees it with g_free.
- */
-static char *text_visiting_requests(const visits *v, const struct place *p)
+/* Returns a phrase that names the value of a text field by which the requests that visit a place differ from the
+ * others, or "". The caller frees it with g_free. */
+static char *text_visiting_requests(const visits *v, uint32_t place)
 {
-    uint32_t visiting = 0;
-    double best = VALUE_MIN;
-    char *text = NULL;
-    bool *visits_place = g_new0(bool, v->requests->len + 1);
-    for (uint32_t i = p->first; i < p->first + p->count; i++) {
-        bool *of = &visits_place[visit_at(v, v->by_place[i])->request];
-        visiting += !*of;
-        *of = true;
-    }
-    bool is_special = p->path_ns >= VISITED_TIME_MIN * v->total_ns && visiting <= VISITED_MAX * v->requests->len &&
-                      visiting >= KIND_COUNT_MIN;
-    for (uint32_t n = 0; n < v->columns->count && is_special; n++) {
-        const column *c = &v->columns->all[n];
-        if (c->closed || !c->has_text || c->name[0] == '@' || column_is_of_cache(c) || column_is_result(c))
-            continue;
-        uint32_t *all = g_new0(uint32_t, c->texts->len + 1), *here = g_new0(uint32_t, c->texts->len + 1);
-        for (guint r = 0; r < v->requests->len; r++) {
-            float value = column_get(c->of_requests, r);
-            if (!isfinite(value))
-                continue;
-            all[(uint32_t)value]++;
-            here[(uint32_t)value] += visits_place[r];
-        }
-        for (guint k = 0; k < c->texts->len; k++) {
-            const double found = fmin((double)here[k] / visiting, (double)here[k] / MAX(all[k], 1));
-            if (found <= best)
-                continue;
-            best = found;
-            g_free(text);
-            text = g_strdup_printf(", in requests with %s=%s", c->name, (char *)g_ptr_array_index(c->texts, k));
-        }
-        g_free(all);
-        g_free(here);
-    }
-    g_free(visits_place);
-    return text != NULL ? text : g_strdup("");
+    const column *c;
+    float value;
+    if (!place_find_visitors(v, place, &c, &value))
+        return g_strdup("");
+    return g_strdup_printf(", in requests with %s=%s", c->name, (char *)g_ptr_array_index(c->texts, (guint)value));
 }
 
 report_place_row report_describe_place(const findings *f, uint32_t place)
@@ -209,7 +168,7 @@ report_place_row report_describe_place(const findings *f, uint32_t place)
     const visits *v = f->visits;
     const struct place *p = place_at(v, place);
     const double claimed = claimed_share(f, place);
-    char *mean = text_ns(p->path_ns / MAX(p->count, 1)), *requests = text_visiting_requests(v, p);
+    char *mean = text_ns(p->path_ns / MAX(p->count, 1)), *requests = text_visiting_requests(v, place);
     report_place_row row = {.share = text_share(p->path_ns / v->total_ns),
                             .name = text_place(v, place, NULL),
                             .mean = p->repeats == 0 ? g_strdup_printf("%s each%s", mean, requests)

@@ -102,8 +102,9 @@ typedef struct search {
     bool *dirty, *has_finding; /* indexed by place */
     double *doubtful_ns;       /* for each place, the largest claim that a wrong clock may explain */
     test_counts tests;
-    GArray *collected; /* elements are candidate, which candidate_place has not processed; NULL: candidate_offer calls
-                          candidate_place */
+    const finding *only; /* candidates with other causes are not placed; NULL: all causes are placed */
+    GArray *collected;   /* elements are candidate, which candidate_place has not processed; NULL: candidate_offer calls
+                            candidate_place */
 } search;
 
 #define HOUR_NS (3600 * NL_NS_PER_SECOND)
@@ -153,6 +154,9 @@ double candidate_settle(candidate *c, const visits *v, const float *claimed);
 /* Takes ownership of a candidate. If the candidate is significant, makes it the best candidate of its place or a rival.
  * Otherwise, frees it. */
 void candidate_offer(search *s, candidate *c);
+
+/* Returns whether a candidate has the same cause as a finding, so that the finding also claims the candidate's time. */
+bool finding_has_cause(const search *s, const finding *f, const candidate *c);
 
 /* Makes a significant candidate the best candidate of its place, or a rival. Takes ownership of the candidate. */
 void candidate_place(search *s, candidate *c);

@@ -55,6 +55,9 @@ enum {
 /* Minimum regularity of the ends of visits that wait for a timer. */
 #define REGULARITY_MIN 0.8
 
+/* A visit without calls has at least this part of its duration as its own time. The other part is rounding. */
+#define OWN_PART_MIN 0.99
+
 /* If all messages wait for a delay, at least this part of them takes the same time. */
 #define CONSTANT_MIN 0.9
 
@@ -272,7 +275,23 @@ static bool usually_has_children(const visits *v, const place *p)
     return parents > 0 && parents * 2 >= spans;
 }
 
-mechanism find_timer(const sample *s)
+/* Returns a sample of the visits that consist only of their own time, or NULL if these are all visits or too few. The
+ * other visits contain calls, and may end when a call has ended. */
+static sample *select_visits_without_calls(const sample *s)
+{
+    bool *chosen = g_new(bool, s->count + 1);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const visit *x = visit_at(s->visits, s->index[i]);
+        chosen[i] = (double)x->own_ns > OWN_PART_MIN * (double)(x->to_ns - x->from_ns);
+        count += chosen[i];
+    }
+    sample *selected = count >= VISITS_MIN && count < s->count ? sample_select(s, chosen) : NULL;
+    g_free(chosen);
+    return selected;
+}
+
+static mechanism find_timer_of(const sample *s)
 {
     mechanism m = {0};
     const place *p = place_at(s->visits, s->place);
@@ -304,6 +323,18 @@ mechanism find_timer(const sample *s)
     }
     if (sites > 1 || p->sites->len == 1)
         m.host = m.process = NULL;
+    return m;
+}
+
+mechanism find_timer(const sample *s)
+{
+    mechanism m = find_timer_of(s);
+    sample *selected = m.waits == NULL ? select_visits_without_calls(s) : NULL;
+    if (selected != NULL) {
+        m = find_timer_of(selected);
+        m.p = fmin(1, 2 * m.p);
+        sample_free(selected);
+    }
     return m;
 }
 
@@ -609,17 +640,17 @@ static mechanism find_batch_within(const sample *s, double near_ns, bool is_join
     }
     qsort(e, s->count, sizeof *e, by_ending);
     for (uint32_t from = 0, to; from < s->count; from = to, clusters++) {
-        double least = s->y[e[from].i];
+        double shortest = s->y[e[from].i];
         for (to = from + 1;
              to < s->count && e[to].group == e[from].group && (double)(e[to].end_ns - e[to - 1].end_ns) <= near_ns;
              to++)
-            least = MIN(least, s->y[e[to].i]);
+            shortest = MIN(shortest, s->y[e[to].i]);
         if (!are_of_requests(s, e, from, to))
             continue;
         together += to - from;
         ends[large++] = e[from];
         for (uint32_t i = from; i < to; i++) {
-            double wait = s->y[e[i].i] - least;
+            double wait = s->y[e[i].i] - shortest;
             m.waits[s->index[e[i].i]] = (float)wait;
             m.claim_ns += wait * s->weight[e[i].i] * s->scale;
         }
@@ -682,7 +713,7 @@ static double chance_of_gap(uint32_t between, uint32_t count, double gap, double
  */
 static double chance_of_split(const double *y, uint32_t count, uint32_t split, uint32_t end)
 {
-    double floor = NOTHING * y[split], high = log(y[split]), least = 1;
+    double floor = NOTHING * y[split], high = log(y[split]), smallest = 1;
     for (uint32_t between = 0; between <= MIN(BETWEEN_MAX, split - 2); between++) {
         uint32_t last = split - 1 - between;
         double low = log(MAX(y[last], floor)), below = 1, above = 1;
@@ -694,10 +725,10 @@ static double chance_of_split(const double *y, uint32_t count, uint32_t split, u
             double range = y[i] > y[split] ? log(y[i]) - high : NOTHING;
             above = fmin(above, chance_of_gap(between, i - split, high - low, range));
         }
-        least = fmin(least, fmax(below, above));
+        smallest = fmin(smallest, fmax(below, above));
     }
     /* the factor is the number of tests: pairs of a gap and a range, for each number of visits within the gap */
-    return fmin(1, (double)count * count / 2 * (BETWEEN_MAX + 1) * least);
+    return fmin(1, (double)count * count / 2 * (BETWEEN_MAX + 1) * smallest);
 }
 
 /* Returns whether nearly all visits are slow during a part of the log, and other visits are not: nearly all slow visits
@@ -851,14 +882,14 @@ static uint32_t place_after(const visits *v, uint32_t index)
 static uint32_t usual_place_after(const sample *s, const uint32_t *after, double from, double to)
 {
     GHashTable *counts = g_hash_table_new(NULL, NULL); /* maps a place to its number of visits */
-    uint32_t usual = VISIT_NONE, most = 0;
+    uint32_t usual = VISIT_NONE, largest = 0;
     for (uint32_t i = 0; i < s->count; i++) {
         if (s->y[i] >= from && s->y[i] <= to)
             continue;
         uint32_t count = GPOINTER_TO_UINT(g_hash_table_lookup(counts, GUINT_TO_POINTER(after[i]))) + 1;
         g_hash_table_insert(counts, GUINT_TO_POINTER(after[i]), GUINT_TO_POINTER(count));
-        usual = count > most ? after[i] : usual;
-        most = MAX(most, count);
+        usual = count > largest ? after[i] : usual;
+        largest = MAX(largest, count);
     }
     g_hash_table_destroy(counts);
     return usual;

@@ -436,6 +436,13 @@ void try_calls(search *s, uint32_t number)
         calls_free(&of);
         return;
     }
+    if (!all)
+        find_caller_value(v, p, &of, limit, &c);
+    /* The group of callers with this value may also contain smaller numbers of visits than the group found above. */
+    if (!all && c.caller_column == NULL && of.extra < of.count && (double)of.sorted[of.extra] < limit) {
+        find_caller_value(v, p, &of, (double)of.sorted[of.extra], &c);
+        limit = c.caller_column != NULL ? (double)of.sorted[of.extra] : limit;
+    }
     float *parts = g_new0(float, v->all->len + 1);
     c.cut = g_new0(float, v->all->len + 1);
     for (uint32_t i = 0; i < p->count; i++) {
@@ -453,8 +460,6 @@ void try_calls(search *s, uint32_t number)
     c.count = p->count;
     c.m.length_ns = of.usual;
     c.m.peak = c.slow_count / fmax(callers, 1);
-    if (!all)
-        find_caller_value(v, p, &of, limit, &c);
     c.explained = c.score = 0.9;
     s->f->tests++;
     candidate_offer(s, &c);

@@ -812,6 +812,7 @@ class Nldiag(support.Case):
 
     def test_many_calls(self):
         for name, draw, text in (("same number", lambda chance, kind: 12 if kind == 0 else 1, "requests with KIND=k0 call Query of p 12 times, others 1"),
+                                 ("long list", lambda chance, kind: chance.randint(55, 65) if kind == 0 else 1, "requests with KIND=k0 call Query of p 60 times, others 1"),
                                  ("list", lambda chance, kind: chance.randint(20, 40) if kind == 0 else 1, r"requests with KIND=k0 call Query of p 3\d times, others 1"),
                                  ("all", lambda chance, kind: 15, "each request calls Query of p 15 times"),
                                  ("all, varying", lambda chance, kind: 10 + sum(chance.random() < 0.5 for _ in range(10)), r"each request calls Query of p 1\d times")):
@@ -1296,6 +1297,115 @@ class Nldiag(support.Case):
                                             fields=lambda n: f"KIND={('browse', 'search')[n % 2]}"))
         self.assertEqual(first["cause"], "field")
         self.assertIn("KIND=search", first["title"])
+
+    # ---- one cause at several places ----
+
+    def test_host_that_slows_several_places(self):
+        """A host slows three places a little. In two of them, a field explains more of the times than the host does."""
+        chance, records, at = random.Random(4), [], 0.0
+        for i in range(3000):
+            at += chance.expovariate(20)
+            now, host, kind, shape = at, f"b{chance.randint(1, 5)}", chance.randint(1, 4), chance.randint(1, 4)
+            for span, more in ("Parse", 0.012 * (kind == 1)), ("Find", 0.012 * (shape == 1)), ("Store", 0):
+                begin, now = now, now + 0.01 * chance.lognormvariate(0, 0.3) + more + 0.008 * (host == "b3")
+                records += [(begin, host, f"{span}.start", f"ID={i} KIND=k{kind} SHAPE=s{shape}"), (now, host, f"{span}.end", f"ID={i}")]
+        first = self.first_of(records)
+        self.assertEqual((first["cause"], first["host"]), ("peer", "b3"))
+        self.assertGreater(first["share"], 0.1)
+
+    def test_delayed_acknowledgements_before_several_steps(self):
+        """The answers of one program wait for acknowledgements. Different steps follow, and the waits before each take little time."""
+        chance, records = random.Random(6), []
+        for i in range(1200):
+            at = i * 0.1
+            got = at + 0.01 * chance.lognormvariate(0, 0.3)
+            way = got + 0.0004 + chance.uniform(0, 0.0003) + 0.04 * (chance.random() < 0.12)
+            records += [(at, "b", "Get.start", f"ID={i}"), (got, "b", "Get.end", f"ID={i}"), (way, "a", f"{('Sort', 'Draw')[i % 2]}.start", f"ID={i}"),
+                        (way + 0.02 * chance.lognormvariate(0, 0.3), "a", f"{('Sort', 'Draw')[i % 2]}.end", f"ID={i}")]
+        first = self.first_of(records)
+        self.assertEqual((first["cause"], first["from_event"]), ("timer", "Get.end"))
+        self.assertGreater(first["share"], 0.1)
+
+    def processes(self, end, names="HOST=h PROG=worker-{}"):
+        """Diagnoses requests with two spans in one of four processes. `end` returns the time of a span and more fields of its end."""
+        chance, lines, at = random.Random(7), [], 0.0
+        for i in range(4000):
+            at += chance.expovariate(10)
+            now, process = at, chance.randint(1, 4)
+            for span in "Read", "Write":
+                begin = now
+                taken, fields = end(chance, process, span)
+                now += taken
+                name = names.format(process)
+                lines += [(begin, f"{name} LVL=Usage NL.EVNT={span}.start ID={i}"), (now, f"{name} LVL=Usage NL.EVNT={span}.end ID={i}{fields}")]
+        path = self.scratch / "processes.log"
+        simulate.write_lines(path, sorted(lines, key=lambda line: line[0]))
+        return self.diagnosed("--id", "ID", path)["causes"]
+
+    def test_process_with_few_very_slow_visits(self):
+        """A few visits to each step take very long in one process. The steps together take enough time for a finding."""
+        causes = self.processes(lambda chance, process, span: (0.01 * chance.lognormvariate(0, 0.3) + (process == 3 and chance.random() < 0.035)
+                                                               * 0.2 * chance.lognormvariate(0, 0.5), ""))
+        self.assertEqual([(c["cause"], c.get("process")) for c in causes if "instead_of" not in c], [("peer", "worker-3")])
+        self.assertIn("is sometimes much slower than usual, and more often than in other processes", causes[0]["title"])
+
+    def test_failures_of_one_process(self):
+        causes = self.processes(lambda chance, process, span: (0.01 * chance.lognormvariate(0, 0.3), " STATUS=-1" * (span == "Write" and process == 2 and chance.random() < 0.06)))
+        self.assertEqual([(c["cause"], c.get("process"), c["span"]) for c in causes], [("failures", "worker-2", "Write")])
+
+    def test_quota_of_a_process(self):
+        """The records name no hosts, and each process has its own quota."""
+        lines = [(at, f"PROG={'front' if host == 'a' else f'work-{host[1]}'} LVL=Usage NL.EVNT={event} {fields}") for at, host, event, fields in self.shared_work(1, quota=0.02)]
+        simulate.write_lines(self.scratch / "quota.log", sorted(lines, key=lambda line: line[0]))
+        first = self.diagnosed("--id", "ID", self.scratch / "quota.log")["causes"][0]
+        self.assertEqual((first["cause"], first.get("process")), ("pause", "work-2"))
+        self.assertIn("work-2 stops until the end of each period of 100 ms", first["title"])
+
+    def test_value_that_becomes_even_slower(self):
+        """Misses of a cache always take longer. From 15 s, they take much longer."""
+        missed = random.Random(8)
+        misses = [missed.random() < 0.2 for _ in range(3000)]
+        first = self.first_of(self.requests(lambda c, at, n, h: misses[n] * (0.03 if at < 15 else 0.12) * c.lognormvariate(0, 0.3),
+                                            fields=lambda n: f"CACHE={'MISS' if misses[n] else 'HIT'}"))
+        self.assertEqual((first["cause"], first["field"], first["ordinary"]), ("field", "CACHE", False))
+        self.assertRegex(first["title"], r"slow for CACHE=MISS from 1[4-6]\.?\d* s to")
+
+    def test_host_as_alternative_to_a_timeout(self):
+        """Some visits on one host take longer by a constant time: they may time out, or the host may be slow."""
+        causes = self.diagnosed_of(self.requests(lambda c, at, n, h: 0.084 * (h == "b2" and c.random() < 0.1)))["causes"]
+        self.assertEqual((causes[0]["cause"], causes[0]["host"]), ("timeout", "b2"))
+        self.assertIn(("peer", "b2"), [(c["cause"], c["host"]) for c in causes if c.get("instead_of") == 1])
+
+    def test_place_that_few_requests_visit(self):
+        """Only the requests of one page execute a slow statement. This is ordinary work, but it is named."""
+        chance, records = random.Random(9), []
+        for i in range(900):
+            at, now, page = i * 0.3, i * 0.3 + 0.002 * chance.lognormvariate(0, 0.3), ("report", "list", "item", "home", "help")[i % 5]
+            records.append((at, "a", "Page.start", f"ID={i} PAGE={page}"))
+            if page == "report":
+                records += [(now, "db", "Eval.start", f"ID={i}"), (now + 0.05 * chance.lognormvariate(0, 0.3), "db", "Eval.end", f"ID={i}")]
+                now = records[-1][0]
+            records.append((now + 0.002 * chance.lognormvariate(0, 0.3), "a", "Page.end", f"ID={i}"))
+        found = self.diagnosed_of(records)
+        self.assertEqual([(c["cause"], c["field"], c["ordinary"], c["span"]) for c in found["causes"]], [("field", "PAGE", True, "Eval")])
+        self.assertRegex(found["causes"][0]["title"], "only requests with PAGE=report visit Eval of p$")
+
+    def test_timer_in_a_part_of_the_visits(self):
+        """Visits without a call wait for the next multiple of 20 ms. The others call a server, and do not wait."""
+        chance, records, at = random.Random(6), [], 0.0
+        for i in range(1500):
+            at += chance.expovariate(25)
+            now = at + 0.002 * chance.lognormvariate(0, 0.3)
+            records.append((at, "a", "Get.start", f"TRACE.ID={i} SPAN.ID=1"))
+            if chance.random() < 0.3:
+                records += [(now, "db", "Read.start", f"TRACE.ID={i} SPAN.ID=2 PARENT.ID=1"), (now + 0.01 * chance.lognormvariate(0, 0.4), "db", "Read.end", f"TRACE.ID={i} SPAN.ID=2")]
+                now = records[-1][0] + 0.002 * chance.lognormvariate(0, 0.4)
+            else:
+                now += 0.02 - now % 0.02 + chance.uniform(0, 0.0001)
+            records.append((now, "a", "Get.end", f"TRACE.ID={i} SPAN.ID=1"))
+        first = self.diagnosed_of(records, options=())["causes"][0]
+        self.assertEqual((first["cause"], first["span"]), ("timer", "Get"))
+        self.assertRegex(first["title"], "a timer of 20.0 ms")
 
     def test_confidence_in_queues(self):
         """The more visits show a queue, the surer is the finding."""
