@@ -128,6 +128,10 @@ static const nl_option options[] = {
      .help = "End the picture or the first view at TIME"},
     {.name = "title", NL_OPTION_MEMBER(arguments, title), .help = "Text above the picture"},
     {.name = "caption", NL_OPTION_MEMBER(arguments, caption), .help = "Text below the picture"},
+    {.name = "threads",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, look.threads),
+     .help = "Show a row for each thread, with its spans and the states that nlkernel has recorded"},
     {.name = "dark",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, look.dark),
@@ -204,6 +208,7 @@ static void render(const arguments *a, const model *m)
 {
     scene_view view = scene_first(m, a->width, a->height);
     view.collapses = true;
+    view.shows_threads = a->look.threads;
     view.title = a->title;
     view.caption = a->caption;
     view.dark = a->look.dark;
@@ -250,6 +255,8 @@ static int work_headless(arguments *a)
     bool good = true;
     a->model.reads_requests = a->render != NULL;
     model_set_options(m, a->model);
+    if (a->look.threads)
+        model_want_threads(m);
     if (a->look.where != NULL)
         model_set_filter(m, a->look.where);
     for (int i = 0; i < a->source_count; i++)
@@ -306,7 +313,7 @@ static int work_served(arguments *a)
         model_free(m);
         return PROGRAM_PROBLEM;
     }
-    const views_look look = {a->look.since_ns, a->look.until_ns, a->title, a->look.dark};
+    const views_look look = {a->look.since_ns, a->look.until_ns, a->title, a->look.dark, a->look.threads};
     return serve_run(m, &a->reading, a->serve, &look, is_live);
 }
 

@@ -789,6 +789,13 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
     return request != 0 ? request : hash_mix((uint64_t)event->place << 32 | lane, r->seed) | 1;
 }
 
+nl_string request_reader_find_thread(const request_reader *r, char scratch[NL_FIELD_TEXT_SIZE])
+{
+    const nl_field *thread = field_of(&r->found, USE_THREAD),
+                   *named = thread != NULL ? thread : field_of(&r->found, USE_PROCESS);
+    return named != NULL ? nl_field_text(named, scratch) : (nl_string){0};
+}
+
 bool request_reader_find_bytes(const request_reader *r, double *bytes, nl_string *what,
                                char scratch[NL_FIELD_TEXT_SIZE])
 {

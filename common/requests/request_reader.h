@@ -48,6 +48,13 @@ const clock_bounds *request_reader_clocks(const request_reader *r);
 char *request_reader_name_request(const request_reader *r);
 
 /*
+ * Returns the thread, or without a thread the process, that the latest record of request_reader_take names. If the
+ * record names neither, the data of the result is NULL. The result may point into `scratch`. Call the function while
+ * the record is valid.
+ */
+nl_string request_reader_find_thread(const request_reader *r, char scratch[NL_FIELD_TEXT_SIZE]);
+
+/*
  * Sets *bytes to the number of bytes (NBYTES or BYTES) in the latest record of request_reader_take, and *what to the
  * value of the record's field FILE. Without this field, the data of *what is NULL. *what may point into `scratch`.
  * Returns false if the number of bytes is missing or invalid. Call the function while the record is valid.

@@ -3,6 +3,7 @@
 #include "model/loader.h"
 
 #include "base/error.h"
+#include "base/time_internal.h"
 #include "model/checks.h"
 #include "model/clock_learning.h"
 #include "model/full_store.h"
@@ -17,7 +18,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 20, LIVE_MEMORY_MAX = 1 << 30 };
+enum {
+    WAIT_MS = 20,
+    LIVE_MEMORY_MAX = 1 << 30,
+    THREADS_PAUSE_FACTOR = 10, /* minimum pause after publishing threads, as a multiple of the time it took */
+    THREADS_FIRST_US = 100000, /* time of reading after which nlv shows the first threads */
+};
 
 struct loader {
     model *model;
@@ -29,19 +35,24 @@ struct loader {
     index_keeper *keeper;
     full_store *full;
     request_reading *requests;
-    request_reading *selecting; /* finds the requests that the filter selects */
-    bool is_selecting;          /* the store does not yet have all selected records */
-    bool selects_requests;      /* the filter selects requests; otherwise, it selects records */
-    bool lacks_requests;        /* the logs have no requests, as far as nlv has read them without a filter */
-    bool is_outdated;           /* the store still has the records of the previous filter */
-    request_reading *finding;   /* finds the requests of model_find_requests */
-    bool is_finding;            /* the search has not reached the ends of all logs */
-    request_reading *comparing; /* reads the requests of a side of model_compare */
-    compare_query *query;       /* NULL: no comparison is running */
-    comparison *comparison;     /* the comparison of `query` */
-    unsigned side;              /* the side that `comparing` reads */
-    bool restarts_comparison;   /* the times of records or the drawing have changed during the comparison */
-    GPtrArray *side_sources;    /* the logs of this side */
+    request_reading *selecting;     /* finds the requests that the filter selects */
+    bool is_selecting;              /* the store does not yet have all selected records */
+    bool selects_requests;          /* the filter selects requests; otherwise, it selects records */
+    bool lacks_requests;            /* the logs have no requests, as far as nlv has read them without a filter */
+    bool is_outdated;               /* the store still has the records of the previous filter */
+    request_reading *finding;       /* finds the requests of model_find_requests */
+    bool is_finding;                /* the search has not reached the ends of all logs */
+    request_reading *comparing;     /* reads the requests of a side of model_compare */
+    compare_query *query;           /* NULL: no comparison is running */
+    comparison *comparison;         /* the comparison of `query` */
+    unsigned side;                  /* the side that `comparing` reads */
+    bool restarts_comparison;       /* the times of records or the drawing have changed during the comparison */
+    GPtrArray *side_sources;        /* the logs of this side */
+    request_reading *threading;     /* reads the spans and states of threads */
+    bool is_threading;              /* `threading` has begun */
+    bool has_shown_threads;         /* the model has all threads that `threading` has read */
+    gint64 threads_paused_until_us; /* a growing log must not make the loader publish all the time */
+    int64_t threads_shown_us;       /* time that `threading` had taken when the model last received its threads */
     model_options options;
     size_t memory_max; /* bytes */
     bool is_live;      /* a source that is not a file may still deliver records */
@@ -90,6 +101,7 @@ loader *loader_new(model *m, const drawing *given, program_reading *reading)
     l->selecting = request_reading_new(m, reading);
     l->finding = request_reading_new(m, reading);
     l->comparing = request_reading_new(m, reading);
+    l->threading = request_reading_new(m, reading);
     l->side_sources = g_ptr_array_new();
     l->memory_max = half_of_memory();
     return l;
@@ -104,6 +116,7 @@ void loader_free(loader *l)
     request_reading_free(l->selecting);
     request_reading_free(l->finding);
     request_reading_free(l->comparing);
+    request_reading_free(l->threading);
     compare_query_free(l->query);
     comparison_free(l->comparison);
     g_ptr_array_free(l->side_sources, TRUE);
@@ -124,6 +137,7 @@ void loader_set_options(loader *l, const model_options *options)
     request_reading_set_memory(l->selecting, l->memory_max);
     request_reading_set_memory(l->finding, l->memory_max);
     request_reading_set_memory(l->comparing, l->memory_max);
+    request_reading_set_memory(l->threading, l->memory_max);
     index_keeper_free(l->keeper);
     l->keeper = index_keeper_new(options->index_size);
 }
@@ -209,6 +223,7 @@ static void read_again(loader *l, drawing *d, colors_mode mode, bool tries)
     l->restarts_comparison = l->query != NULL;
     full_store_forget(l->full, model_own_store(l->model));
     request_reading_restart(l->requests);
+    l->is_threading = false;
     l->lacks_requests = false; /* the lifelines of the drawing may be new */
     begin_selecting(l);
     index_keeper_reset(l->keeper, tries);
@@ -419,6 +434,7 @@ static void take_over_sources(loader *l)
     request_reading_set_memory(l->selecting, l->memory_max);
     request_reading_set_memory(l->finding, l->memory_max);
     request_reading_set_memory(l->comparing, l->memory_max);
+    request_reading_set_memory(l->threading, l->memory_max);
     set_full(l, l->is_full);
     for (guint i = 0; i < l->sources->len; i++)
         number_files(l, g_ptr_array_index(l->sources, i));
@@ -769,6 +785,55 @@ static bool compare_some(loader *l)
     return false;
 }
 
+static void tell_cut_threads(const loader *l, int64_t cut_ns)
+{
+    char time[NL_TIME_TEXT_SIZE];
+    nl_time_format_iso(cut_ns, time);
+    model_tell(l->model,
+               g_strdup_printf("The memory limit is reached: some spans and states of threads after %s are missing; "
+                               "raise --max-memory",
+                               time));
+}
+
+/*
+ * Reads the spans and states of threads for some milliseconds, if the model wants them. Publishes them when it has read
+ * everything, and before that whenever the time of reading has doubled. Returns whether work remains.
+ */
+static bool thread_some(loader *l)
+{
+    if (!model_wants_threads(l->model) || l->sources->len == 0)
+        return false;
+    if (!l->is_threading) {
+        request_reading_collect(l->threading);
+        l->is_threading = true;
+        l->has_shown_threads = false;
+        l->threads_shown_us = 0;
+    }
+    const uint64_t before = request_reading_bytes(l->threading);
+    const bool more = request_reading_step(l->threading, l->sources, false);
+    const uint64_t bytes = request_reading_bytes(l->threading);
+    const int64_t used_us = request_reading_used_us(l->threading);
+    uint64_t all = 0;
+    for (guint i = 0; i < l->sources->len; i++)
+        all += source_size(g_ptr_array_index(l->sources, i));
+    l->has_shown_threads = l->has_shown_threads && !more && bytes == before;
+    model_set_threads_progress(l->model, more ? MIN((double)bytes / (double)MAX(all, 1), 0.999) : 1);
+    const gint64 begun_us = g_get_monotonic_time();
+    if (l->has_shown_threads || (more && used_us < 2 * l->threads_shown_us + THREADS_FIRST_US) ||
+        (l->is_started && begun_us < l->threads_paused_until_us))
+        return more;
+    l->threads_shown_us = used_us;
+    l->has_shown_threads = !more;
+    thread_list *threads = request_reading_threads(l->threading);
+    if (threads != NULL && threads->is_cut)
+        tell_cut_threads(l, threads->cut_ns);
+    if (threads != NULL)
+        model_set_threads(l->model, threads);
+    const gint64 now_us = g_get_monotonic_time();
+    l->threads_paused_until_us = now_us + THREADS_PAUSE_FACTOR * (now_us - begun_us);
+    return more;
+}
+
 static void take_over_drawing(loader *l, const model_request *r)
 {
     if (r->has_drawing)
@@ -1002,7 +1067,7 @@ void loader_load(loader *l)
     do
         load_sources(l);
     while (take_over_zones(l));
-    while (compare_some(l))
+    while (compare_some(l) || thread_some(l))
         ;
     if (!has_filter(l))
         check_records(l);
@@ -1021,7 +1086,7 @@ static void *loader_run(void *user)
             continue;
         write_index(l);
         if (find_some(l) || request_reading_step(l->requests, l->sources, l->is_live) || take_over_zones(l) ||
-            compare_some(l))
+            compare_some(l) || thread_some(l))
             continue;
         check_logs(l);
         g_usleep(WAIT_MS * 1000);

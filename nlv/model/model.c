@@ -6,6 +6,7 @@
 #include "base/time_internal.h"
 #include "model/loader.h"
 #include "model/request_lines.h"
+#include "model/threads.h"
 #include "requests/printable.h"
 
 #include <math.h>
@@ -35,8 +36,11 @@ struct model {
     request_filter *finding, *next_find; /* current and next filter of model_find_requests; NULL: no search */
     GArray *found;                       /* request_match: result of the search; NULL: not finished */
     atomic_bool find_changed;
-    compare_query *next_query;  /* query of model_compare; NULL: no query is waiting */
-    comparison *comparison;     /* NULL: not finished */
+    compare_query *next_query; /* query of model_compare; NULL: no query is waiting */
+    comparison *comparison;    /* NULL: not finished */
+    atomic_bool wants_threads;
+    thread_list *threads;       /* NULL: not read yet */
+    atomic_uint threads_share;  /* the share that model_threads_progress returns, in thousandths */
     atomic_uint found_share;    /* share of the logs that a search or comparison has read, in thousandths */
     atomic_uint requests_share; /* the share that model_requests_progress returns, in thousandths; 0: not begun */
     const correction *clocks;   /* NULL: times are as they were logged */
@@ -100,6 +104,7 @@ void model_free(model *m)
         g_array_free(m->found, TRUE);
     compare_query_free(m->next_query);
     comparison_free(m->comparison);
+    thread_list_free(m->threads);
     drawing_free(m->next_drawing);
     drawing_free(m->next_extra);
     colors_free(m->colors);
@@ -408,6 +413,43 @@ void model_set_comparison(model *m, comparison *c)
     model_unlock(m);
     comparison_free(old);
     m->generation++;
+}
+
+/* ---- threads ---- */
+
+void model_want_threads(model *m)
+{
+    m->wants_threads = true;
+}
+
+const thread_list *model_threads(const model *m)
+{
+    return m->threads;
+}
+
+double model_threads_progress(const model *m)
+{
+    return m->threads_share / 1000.0;
+}
+
+bool model_wants_threads(const model *m)
+{
+    return m->wants_threads;
+}
+
+void model_set_threads(model *m, thread_list *threads)
+{
+    model_lock(m);
+    thread_list *old = m->threads;
+    m->threads = threads;
+    model_unlock(m);
+    thread_list_free(old);
+    m->generation++;
+}
+
+void model_set_threads_progress(model *m, double share)
+{
+    m->threads_share = (unsigned)(1000 * share);
 }
 
 void model_set_find_progress(model *m, double share)

@@ -81,6 +81,17 @@ typedef struct comparison comparison; /* comparison.h */
 bool model_compare(model *m, const char *first, const char *second);
 const comparison *model_comparison(const model *m);
 
+typedef struct thread_list thread_list; /* threads.h */
+
+/*
+ * Makes model_load or the loader's thread read the spans and states of threads. Needs no lock. model_threads returns
+ * the threads that it has read, which are valid until model_unlock, or NULL. model_threads_progress returns the share
+ * of the logs that it has read, 0 to 1 ("Needs no lock").
+ */
+void model_want_threads(model *m);
+const thread_list *model_threads(const model *m);
+double model_threads_progress(const model *m);
+
 void model_load(model *m);
 void model_start(model *m);
 

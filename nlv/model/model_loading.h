@@ -59,6 +59,13 @@ compare_query *model_take_compare(model *m);
 /* Sets the finished comparison. Discards `c` if model_compare was called again. Takes ownership of `c`. Locks. */
 void model_set_comparison(model *m, comparison *c);
 
+/* Returns whether model_want_threads was called. Needs no lock. */
+bool model_wants_threads(const model *m);
+
+/* Replaces the threads, takes ownership of `threads`, and frees the previous list. Locks. */
+void model_set_threads(model *m, thread_list *threads);
+void model_set_threads_progress(model *m, double share);
+
 /* Returns whether a request for a filter, a drawing or additional loadlines is waiting. Needs no lock. */
 bool model_has_request(const model *m);
 

@@ -22,10 +22,17 @@ enum {
     RESULTS_SHARE = 32,    /* selected places and found requests use at most 1/32 of the memory */
     RESULTS_MIN = 1024,    /* number of places or requests to keep even if they use more memory */
     PART_NAMES_MAX = 1 << 16,
-    LOGS_MAX = 16, /* maximum number of logs with equal IDs */
+    THREADS_SHARE = 16, /* spans and states of threads use at most 1/16 of the memory */
+    LOGS_MAX = 16,      /* maximum number of logs with equal IDs */
 };
 
-typedef enum reading_purpose { READING_LISTS, READING_SELECTS, READING_FINDS, READING_COMPARES } reading_purpose;
+typedef enum reading_purpose {
+    READING_LISTS,
+    READING_SELECTS,
+    READING_FINDS,
+    READING_COMPARES,
+    READING_THREADS,
+} reading_purpose;
 
 /* The requests of a lifeline. */
 typedef struct request_kind {
@@ -63,9 +70,10 @@ struct request_reading {
     const request_filter *requests; /* see request_reading_select; NULL: all requests */
     comparison *comparison;         /* see request_reading_compare */
     unsigned side;
-    GArray *selected;  /* uint64_t: the places of selected records since request_reading_take_selected */
-    GArray *matches;   /* request_match: the requests that the search has found */
-    uint64_t unlisted; /* number of requests that the search has found but not stored in `matches` */
+    thread_collector *threads; /* see request_reading_collect; NULL: not begun */
+    GArray *selected;          /* uint64_t: the places of selected records since request_reading_take_selected */
+    GArray *matches;           /* request_match: the requests that the search has found */
+    uint64_t unlisted;         /* number of requests that the search has found but not stored in `matches` */
     gint64 shown_us, paused_until_us;
     gint64 used_us; /* the time for which the module has read */
 };
@@ -457,6 +465,7 @@ static void request_reading_end(request_reading *r)
     g_array_set_size(r->selected, 0);
     g_array_set_size(r->matches, 0);
     r->unlisted = 0;
+    g_clear_pointer(&r->threads, thread_collector_free);
     if (!r->is_published)
         request_list_free(r->list);
     r->list = NULL;
@@ -511,6 +520,21 @@ void request_reading_compare(request_reading *r, const request_filter *requests,
     set_purpose(r, READING_COMPARES, requests);
     r->comparison = c;
     r->side = side;
+}
+
+void request_reading_collect(request_reading *r)
+{
+    set_purpose(r, READING_THREADS, NULL);
+}
+
+thread_list *request_reading_threads(const request_reading *r)
+{
+    return r->threads != NULL ? thread_collector_list(r->threads, r->is_finished) : NULL;
+}
+
+int64_t request_reading_used_us(const request_reading *r)
+{
+    return r->used_us;
 }
 
 static gint compare_places(gconstpointer a, gconstpointer b)
@@ -587,12 +611,14 @@ static void request_reading_begin(request_reading *r, const GPtrArray *sources)
 {
     request_reading_end(r);
     r->drawing = drawing_copy(model_drawing(r->model));
+    if (r->purpose == READING_THREADS)
+        r->threads = thread_collector_new(r->drawing, r->fraction, MIN(r->memory_max / THREADS_SHARE, MEMORY_MAX));
     GPtrArray *lifelines = drawing_find_requests(r->drawing, false);
     if (lifelines->len == 0)
         g_ptr_array_add(lifelines, (void *)&drawing_threads);
     r->kinds = g_new0(request_kind, lifelines->len + 1);
-    r->kind_count = lifelines->len;
-    for (guint i = 0; i < lifelines->len; i++)
+    r->kind_count = r->purpose != READING_THREADS ? lifelines->len : 0;
+    for (guint i = 0; i < r->kind_count; i++)
         add_kind(r, lifelines, i);
     g_ptr_array_free(lifelines, TRUE);
     for (guint i = 0; i < sources->len; i++)
@@ -655,6 +681,8 @@ static bool add_record(request_reading *r)
     if (clocks != NULL && correction_apply(clocks, record, r->corrected))
         record = r->corrected;
     r->place = r->places[walk];
+    if (r->threads != NULL)
+        thread_collector_add(r->threads, record, r->place);
     bool is_in_request = false;
     for (guint i = 0; i < r->kind_count; i++)
         is_in_request = assembler_add(r->kinds[i].assembler, record) || is_in_request;

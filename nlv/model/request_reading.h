@@ -16,6 +16,7 @@
 #include "model/comparison.h"
 #include "model/model_loading.h"
 #include "model/source.h"
+#include "model/threads.h"
 
 typedef struct request_reading request_reading;
 
@@ -44,6 +45,19 @@ void request_reading_find(request_reading *r, const request_filter *requests);
 void request_reading_compare(request_reading *r, const request_filter *requests, comparison *c, unsigned side);
 
 /*
+ * Makes the reading collect the spans and states of threads instead of requests. Discards the previous results. The
+ * reading owns the collector.
+ */
+void request_reading_collect(request_reading *r);
+
+/* Returns the threads of request_reading_collect so far, which the caller frees. Returns NULL before the first record.
+ */
+thread_list *request_reading_threads(const request_reading *r);
+
+/* Returns the time in microseconds that the current reading has taken. */
+int64_t request_reading_used_us(const request_reading *r);
+
+/*
  * Returns the sorted places (uint64_t, batch.h) of the records that the reading has selected since the last call, and
  * forgets the places. Several calls may return the same place, because the module reads a small log again when it
  * grows. The caller frees the array with g_array_free.
@@ -65,8 +79,8 @@ GArray *request_reading_take_matches(request_reading *r, uint64_t *unlisted);
 uint64_t request_reading_bytes(const request_reading *r);
 void request_reading_free(request_reading *r);
 
-/* Sets the maximum memory for records. Open requests use at most 1/4 of this memory, the list at most 1/8, and selected
- * places and found requests at most 1/32. Each of these parts is limited to 256 MiB. */
+/* Sets the maximum memory for records. Open requests use at most 1/4 of this memory, the list at most 1/8, threads at
+ * most 1/16, and selected places and found requests at most 1/32. Each of these parts is limited to 256 MiB. */
 void request_reading_set_memory(request_reading *r, size_t memory_max);
 
 /* Forgets all requests. Call the function when the lifelines of the drawing or the times of records have changed. */

@@ -49,8 +49,34 @@ size_t bars_draw(const layer_context *c, const pane *p, unsigned row, uint16_t e
  */
 char *loadlines_layer_value(const layer_context *c, const pane *p);
 
-/* Draws the name of a collapsed loadline. */
-void loadlines_layer_draw_collapsed(const layer_context *c, const pane *p);
+/*
+ * The rows of threads (model/threads.h). A pane with is_pinned has only the pinned threads; the other pane has the
+ * others, below the names of their hosts. threads_layer_height returns the height of all rows of such a pane.
+ */
+void threads_layer_draw(const layer_context *c, const pane *p);
+double threads_layer_height(const model *m, const scene_view *view, bool pinned);
+double threads_layer_label_width(const model *m, cairo_t *cr);
+
+/* Draws the meanings of the colors of states beside the title, if the view shows states. */
+void threads_layer_draw_legend(const layer_context *c);
+void threads_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);
+
+/* Returns a text about the span or state at a position, or NULL. The caller frees it with g_free. */
+char *threads_layer_describe(const layer_context *c, const pane *p, double x, double y);
+
+/* A row of threads, or the name of a host. */
+typedef struct thread_slot {
+    double top, height; /* relative to the top of the pane */
+    guint row;          /* index of the thread, or of the host's first thread */
+    bool is_host, is_collapsed;
+    guint count; /* of a host: the number of its threads */
+} thread_slot;
+
+/* Returns the slots (thread_slot) of a pane from top to bottom. The caller frees the array. */
+GArray *threads_layer_slots(const model *m, const scene_view *view, bool pinned);
+
+/* Returns the key of the track of a slot. */
+uint32_t threads_layer_track(const model *m, const thread_slot *slot);
 
 /* Returns the height of the bars of an event in a pane of lifelines, or 0 if the event's records have no durations. */
 double bars_height(const layer_context *c, const pane *p, uint16_t event);

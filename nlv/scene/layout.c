@@ -14,8 +14,9 @@ enum {
     STRIPS_TALL = 40,     /* with more strips, a pane does not become higher */
     STRIP_READABLE = 5,   /* minimum height of a strip whose colors a reader can compare with its neighbors */
     STRIPS_READABLE = 12, /* with more strips, a strip may show several hosts */
-    COLLAPSED = 13,       /* height of a collapsed pane */
     COLLAPSED_GAP = 2,
+    ROW_MIN = 11,        /* minimum height of a row with a label, if the panes can scroll */
+    CURVES_MIN = 44,     /* minimum height of curves, if the panes can scroll */
     OVERVIEW_FROM = 180, /* minimum height of a picture with an overview */
     TITLE_FROM = 150,    /* minimum height of a picture with a title */
 };
@@ -62,6 +63,8 @@ static double label_width(const model *m, const scene_view *view, cairo_t *cr)
         max = MAX(max, text_width(cr, name, TEXT_NORMAL) + LOADLINE_NUMBERS);
         g_free(name);
     }
+    if (view->shows_threads)
+        max = MAX(max, threads_layer_label_width(m, cr));
     return MIN(max, view->width * 0.3);
 }
 
@@ -84,6 +87,8 @@ static double weight(const pane *p, double height)
     switch (p->kind) {
     case PANE_LIFELINES:
         return 60 + 34.0 * p->rows;
+    case PANE_THREADS:
+        return 100;
     case PANE_POINTS:
         return others * (12 + 20.0 * p->rows);
     default: /* strips for hosts, or curves */
@@ -114,7 +119,7 @@ static void place_overview(layout *l, const model *m, const scene_view *view, bo
     const bool has_requests = requests != NULL && requests->heat.count > 0,
                is_only_heat = has_requests && model_drawing(m)->lifelines->len == 0,
                has_overview = (view->overview || is_part || is_only_heat) && view->height >= OVERVIEW_FROM,
-               is_main = is_only_heat || (has_requests && is_dense(l, m, view));
+               is_main = !view->shows_threads && (is_only_heat || (has_requests && is_dense(l, m, view)));
     l->has_heat = has_overview && has_requests;
     const double height = !l->has_heat ? 30
                           : is_main    ? CLAMP(view->height * 0.4, 40, 400)
@@ -155,12 +160,23 @@ static bool has_records(const model *m, const scene_view *view, const pane *p)
     return any;
 }
 
-static bool bit_of(uint32_t set, guint index)
+static uint32_t key_of(const drawing *d, const pane *p)
 {
-    return index < 32 && (set >> index & 1);
+    if (p->kind == PANE_LIFELINES)
+        return track_key("lifeline", ((const drawing_lifeline *)g_ptr_array_index(d->lifelines, p->index))->name);
+    if (p->kind == PANE_LOADLINE)
+        return track_key("measurement", ((const drawing_loadline *)g_ptr_array_index(d->loadlines, p->index))->name);
+    return track_key("points", "");
 }
 
-static void add_panes(layout *l, const model *m, const scene_view *view, bool is_part)
+static void add_pane(layout *l, pane p)
+{
+    if (l->pane_count < LAYOUT_PANES)
+        l->panes[l->pane_count++] = p;
+}
+
+/* Adds the panes of the drawing. If `pinned` is true, adds only the pinned panes; otherwise, adds the others. */
+static void add_panes(layout *l, const model *m, const scene_view *view, bool is_part, bool pinned)
 {
     const drawing *d = model_drawing(m);
     const guint points = d->points->len > 0, count = d->lifelines->len + points + d->loadlines->len;
@@ -174,9 +190,11 @@ static void add_panes(layout *l, const model *m, const scene_view *view, bool is
         } else if (has_strips(m, p.index)) {
             p.rows = (unsigned)model_store(m)->loadlines[p.index].count;
         }
-        p.is_collapsed = p.kind == PANE_LOADLINE && bit_of(view->collapsed, p.index);
-        if (!view->hides_empty || !is_part || has_records(m, view, &p))
-            l->panes[l->pane_count++] = p;
+        p.track = key_of(d, &p);
+        p.is_collapsed = track_set_has(&view->collapsed, p.track);
+        p.is_pinned = track_set_has(&view->pinned, p.track);
+        if (p.is_pinned == pinned && (!view->hides_empty || !is_part || has_records(m, view, &p)))
+            add_pane(l, p);
     }
 }
 
@@ -199,22 +217,93 @@ static double gap_after(const layout *l, unsigned pane, double gap)
                                                                             : gap;
 }
 
-/* Divides the height among the panes. */
-static void place_panes(layout *l, double top, double capacity)
+/* Returns the minimum height of a pane if the panes can scroll. */
+static double height_min(const model *m, const scene_view *view, const pane *p)
+{
+    if (p->is_collapsed)
+        return LAYOUT_LINE;
+    if (p->kind == PANE_THREADS)
+        return threads_layer_height(m, view, p->is_pinned);
+    if (p->kind == PANE_LOADLINE)
+        return p->rows > 1 ? LAYOUT_STRIPS_HEAD + STRIP_READABLE * MIN((double)p->rows, STRIPS_READABLE) : CURVES_MIN;
+    return ROW_MIN * (double)p->rows;
+}
+
+/* Sets the heights of the panes. Returns their sum, with the gaps. */
+static double size_panes(layout *l, const model *m, const scene_view *view, double capacity)
 {
     const double gap = pane_gap(capacity);
-    double shared = capacity, weights = 0;
+    double shared = capacity, weights = 0, sum = 0;
     for (unsigned i = 0; i < l->pane_count; i++) {
         weights += weight(&l->panes[i], capacity);
-        shared -= gap_after(l, i, gap) + (l->panes[i].is_collapsed ? COLLAPSED : 0);
+        shared -= gap_after(l, i, gap) + (l->panes[i].is_collapsed ? LAYOUT_LINE : 0);
     }
     shared = MAX(shared, 1);
     for (unsigned i = 0; i < l->pane_count; i++) {
         pane *p = &l->panes[i];
-        p->top = top;
-        p->bottom = top + (p->is_collapsed ? COLLAPSED : shared * weight(p, capacity) / weights);
-        top = p->bottom + gap_after(l, i, gap);
+        const double min = view->scrolls ? height_min(m, view, p) : 1;
+        p->top = 0;
+        p->bottom = p->is_collapsed                            ? LAYOUT_LINE
+                    : p->kind == PANE_THREADS && view->scrolls ? min
+                                                               : MAX(shared * weight(p, capacity) / weights, min);
+        sum += p->bottom + gap_after(l, i, gap);
     }
+    return sum;
+}
+
+/* Reduces the heights of the panes that are higher than their minimum, so that the sum of all heights decreases by
+ * `excess` if possible. Returns the rest. */
+static double shrink_panes(layout *l, const model *m, const scene_view *view, double excess)
+{
+    double spare = 0;
+    for (unsigned i = 0; i < l->pane_count; i++)
+        spare += l->panes[i].bottom - MIN(height_min(m, view, &l->panes[i]), l->panes[i].bottom);
+    const double share = spare > 0 ? MIN(excess / spare, 1) : 0;
+    for (unsigned i = 0; i < l->pane_count; i++) {
+        pane *p = &l->panes[i];
+        p->bottom -= share * (p->bottom - MIN(height_min(m, view, p), p->bottom));
+    }
+    return excess - share * spare;
+}
+
+/*
+ * Divides the height among the panes. If the panes are then too low to read, and can scroll, makes them higher: the
+ * pinned panes get at most half of the height, and the others scroll below them.
+ */
+static void place_panes(layout *l, const model *m, const scene_view *view, double top, double capacity)
+{
+    const double gap = pane_gap(capacity);
+    double excess = size_panes(l, m, view, capacity) - capacity, at = top;
+    if (excess > 0.5 && view->scrolls)
+        excess = shrink_panes(l, m, view, excess);
+    l->top = top;
+    l->scroll_top = top;
+    l->scroll_bottom = top + capacity;
+    for (unsigned i = 0; i < l->pane_count; i++) {
+        pane *p = &l->panes[i];
+        if (p->is_pinned)
+            p->bottom = MIN(p->bottom, MAX(top + capacity / 2 - at, LAYOUT_LINE));
+        p->top = at;
+        p->bottom += at;
+        at = p->bottom + gap_after(l, i, gap);
+        if (p->is_pinned)
+            l->scroll_top = MIN(at, l->scroll_bottom);
+    }
+    l->scroll_max = view->scrolls && at > top + capacity + 0.5 ? at - top - capacity : 0;
+    l->scroll = CLAMP(view->scroll, 0, l->scroll_max);
+    for (unsigned i = 0; i < l->pane_count; i++) {
+        if (l->panes[i].is_pinned)
+            continue;
+        l->panes[i].top -= l->scroll;
+        l->panes[i].bottom -= l->scroll;
+    }
+}
+
+bool layout_visible(const layout *l, const pane *p, double *top, double *bottom)
+{
+    *top = p->is_pinned ? p->top : MAX(p->top, l->scroll_top);
+    *bottom = p->is_pinned ? p->bottom : MIN(p->bottom, l->scroll_bottom);
+    return *bottom > *top;
 }
 
 static bool is_open_strips(const pane *p)
@@ -222,13 +311,15 @@ static bool is_open_strips(const pane *p)
     return p->kind == PANE_LOADLINE && p->rows > 1 && !p->is_collapsed;
 }
 
-/* If strips are too low to read, collapses the last loadline with strips that the user has not expanded. Always leaves
- * one loadline with strips. Returns false if there is no loadline to collapse. */
+/*
+ * If strips are too low to read, or not all tracks are visible, collapses the last loadline with strips that the user
+ * has not expanded. Always leaves one loadline with strips. Returns false if there is no loadline to collapse.
+ */
 static bool collapse_one(layout *l, const scene_view *view)
 {
     pane *last = NULL;
     unsigned open = 0;
-    bool is_low = false;
+    bool is_low = l->scroll_max > 0;
     for (unsigned i = 0; i < l->pane_count && view->collapses; i++) {
         pane *p = &l->panes[i];
         if (!is_open_strips(p))
@@ -236,7 +327,7 @@ static bool collapse_one(layout *l, const scene_view *view)
         open++;
         is_low =
             is_low || p->bottom - p->top < LAYOUT_STRIPS_HEAD + STRIP_READABLE * MIN((double)p->rows, STRIPS_READABLE);
-        last = bit_of(view->expanded, p->index) ? last : p;
+        last = track_set_has(&view->expanded, p->track) || p->is_pinned ? last : p;
     }
     if (!is_low || open < 2 || last == NULL)
         return false;
@@ -250,7 +341,14 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
     if (l.right < l.left + 10)
         l.right = l.left + 10;
     const bool is_part = find_whole(&l, m, view);
-    add_panes(&l, m, view, is_part);
+    add_panes(&l, m, view, is_part, true);
+    if (view->shows_threads) {
+        if (threads_layer_height(m, view, true) > 0)
+            add_pane(&l, (pane){.kind = PANE_THREADS, .rows = 1, .is_pinned = true});
+        add_pane(&l, (pane){.kind = PANE_THREADS, .rows = 1});
+    } else {
+        add_panes(&l, m, view, is_part, false);
+    }
     l.has_title = view->height >= TITLE_FROM;
     double top = l.has_title ? margin + text_height(TEXT_TITLE) + 4 : margin / 2;
     l.legend_y = top + text_height(TEXT_NORMAL) / 2;
@@ -263,7 +361,7 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
     l.axis_y = l.overview_top - 6 - 18;
     const double capacity = MAX(l.axis_y - 6 - top, 10);
     do
-        place_panes(&l, top, capacity);
+        place_panes(&l, m, view, top, capacity);
     while (collapse_one(&l, view));
     return l;
 }

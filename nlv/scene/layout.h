@@ -4,21 +4,30 @@
 
 #include "scene/scene.h"
 
-typedef enum pane_kind { PANE_LIFELINES, PANE_POINTS, PANE_LOADLINE } pane_kind;
+typedef enum pane_kind { PANE_LIFELINES, PANE_POINTS, PANE_LOADLINE, PANE_THREADS } pane_kind;
 
 typedef struct pane {
     pane_kind kind;
     guint index;        /* index in the drawing's list of its kind; points have one pane */
+    uint32_t track;     /* key of the track (tracks.h); 0 for threads, which are tracks themselves */
     double top, bottom; /* top and bottom of the pane's plot */
     unsigned rows;      /* number of rows; for a loadline: the number of strips, or 1 for curves */
-    bool is_collapsed;  /* only the name of the loadline is visible */
+    bool is_collapsed;  /* only the name is visible */
+    bool is_pinned;     /* it is above the tracks that scroll */
 } pane;
 
-enum { LAYOUT_PANES = 32, LAYOUT_STRIPS_HEAD = 18 /* height of the line above strips */ };
+enum {
+    LAYOUT_PANES = 32,
+    LAYOUT_LINE = 13 /* height of a collapsed pane */,
+    LAYOUT_STRIPS_HEAD = 18 /* height of the line above strips */
+};
 
 typedef struct layout {
     double left, right; /* edges of the plot, which shows view->from_ns to view->to_ns */
     double legend_y, axis_y, caption_y;
+    double top;                           /* top of the panes */
+    double scroll_top, scroll_bottom;     /* the area of the panes that scroll; panes outside of it are invisible */
+    double scroll, scroll_max;            /* the position of this area, and its maximum; 0: everything is visible */
     double caption_text_y;                /* the top of the view's caption */
     double overview_top, overview_bottom; /* top and bottom of the overview; equal if there is no overview */
     double overview_right;                /* right edge of the overview, whose left edge is `left` */
@@ -30,6 +39,9 @@ typedef struct layout {
     pane panes[LAYOUT_PANES];
     unsigned pane_count;
 } layout;
+
+/* Returns whether a part of a pane is visible. Sets *top and *bottom to the edges of the visible part. */
+bool layout_visible(const layout *l, const pane *p, double *top, double *bottom);
 
 layout layout_make(const model *m, const scene_view *view, cairo_t *cr);
 

@@ -445,18 +445,6 @@ char *loadlines_layer_value(const layer_context *c, const pane *p)
                            l->count > 1 ? names_text(c->store->names.hosts, host) : "");
 }
 
-void loadlines_layer_draw_collapsed(const layer_context *c, const pane *p)
-{
-    const drawing_loadline *definition = g_ptr_array_index(model_drawing(c->model)->loadlines, p->index);
-    char *name = loadlines_layer_name(definition);
-    char *text = p->rows > 1 ? g_strdup_printf("\342\226\270 %s (%u hosts)", name, p->rows)
-                             : g_strdup_printf("\342\226\270 %s", name);
-    text_draw(c->cr, text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_LEFT, c->layout->left,
-              (p->top + p->bottom) / 2, c->layout->right - c->layout->left);
-    g_free(text);
-    g_free(name);
-}
-
 void loadlines_layer_draw(const layer_context *c, const pane *p)
 {
     const loadline_lists *l = &c->store->loadlines[p->index];

@@ -37,7 +37,7 @@ void marks_layer_draw(const layer_context *c)
 {
     const layout *l = c->layout;
     const GArray *marks = c->view->marks;
-    double ends[ROWS] = {0}, top = l->pane_count > 0 ? l->panes[0].top : l->axis_y - 20;
+    double ends[ROWS] = {0}, top = l->pane_count > 0 ? l->top : l->axis_y - 20;
     for (guint i = 0; marks != NULL && i < marks->len; i++) {
         const session_mark *mark = &g_array_index(marks, session_mark, i);
         if (l->overview_bottom > l->overview_top) {
@@ -75,7 +75,7 @@ void marks_layer_flash(const layer_context *c)
         return;
     const scene_flash *newest = &g_array_index(flashes, scene_flash, flashes->len - 1);
     const color slow = palette_slow(view->dark);
-    const double top = l->pane_count > 0 ? l->panes[0].top : l->axis_y, left = l->right + 4;
+    const double top = l->pane_count > 0 ? l->top : l->axis_y, left = l->right + 4;
     palette_set(c->cr, slow, newest->strength);
     cairo_rectangle(c->cr, left, top, view->width - left - 4, l->axis_y - top);
     cairo_fill(c->cr);

@@ -105,6 +105,14 @@ color palette_value(double share, bool dark)
                    from.blue + (at - step) * (to.blue - from.blue)};
 }
 
+color palette_state(unsigned state, bool dark)
+{
+    /* running, runnable, disk, futex, lock, network, waiting */
+    static const unsigned light[] = {0x3fa34d, 0xf0b400, 0x8c510a, 0x9467bd, 0x54278f, 0x1f77b4, 0xc4c6ca},
+                          on_dark[] = {0x5fd07a, 0xf5c542, 0xc98a4b, 0xb99be0, 0x7d57c1, 0x5aa9e6, 0x5a5e66};
+    return rgb((dark ? on_dark : light)[state < sizeof light / sizeof *light ? state : 0]);
+}
+
 void palette_set(cairo_t *cr, color c, double alpha)
 {
     cairo_set_source_rgba(cr, c.red, c.green, c.blue, alpha);

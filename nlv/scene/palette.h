@@ -39,6 +39,9 @@ color palette_heat(double share, bool dark);
 /* Like palette_heat, for values of a measurement. The colors differ more, so that a reader can compare values. */
 color palette_value(double share, bool dark);
 
+/* Returns the color of a state of a thread (thread_state). */
+color palette_state(unsigned state, bool dark);
+
 void palette_set(cairo_t *cr, color c, double alpha);
 
 #endif

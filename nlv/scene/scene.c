@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "model/checks.h"
 #include "model/slow.h"
+#include "model/threads.h"
 #include "scene/axis.h"
 #include "scene/heat_scale.h"
 #include "scene/layers.h"
@@ -147,7 +148,7 @@ static void draw_time_axis(const layer_context *c)
     double plot = c->layout->right - c->layout->left;
     double max = MAX(2, floor(plot / 110)); /* number of labels that fit side by side */
     int64_t step_ns = axis_time_step_ns((int64_t)(((double)view->to_ns - (double)view->from_ns) / max));
-    double top = c->layout->pane_count > 0 ? c->layout->panes[0].top : c->layout->axis_y;
+    double top = c->layout->pane_count > 0 ? c->layout->top : c->layout->axis_y;
     /* place ticks at whole steps of the clock */
     const int64_t shift_ns = axis_shift_ns(view->clock, view->from_ns, c->layout->whole_from_ns);
     int64_t shifted_ns;
@@ -219,25 +220,101 @@ static void draw_caption(const layer_context *c)
                             c->layout->caption_text_y, c->layout->right - c->layout->left);
 }
 
+/* Returns the name of a pane. The caller frees it with g_free. */
+static char *pane_name(const model *m, const pane *p)
+{
+    const drawing *d = model_drawing(m);
+    if (p->kind == PANE_LIFELINES) {
+        const drawing_lifeline *l = g_ptr_array_index(d->lifelines, p->index);
+        return g_strdup_printf("%s (%u events)", *l->name != '\0' ? l->name : "requests", p->rows);
+    }
+    if (p->kind == PANE_POINTS)
+        return g_strdup_printf("other events (%u)", p->rows);
+    char *name = loadlines_layer_name(g_ptr_array_index(d->loadlines, p->index));
+    char *text = p->rows > 1 ? g_strdup_printf("%s (%u hosts)", name, p->rows) : g_strdup(name);
+    g_free(name);
+    return text;
+}
+
+/* Draws a collapsed pane: its name. */
+static void draw_collapsed(const layer_context *c, const pane *p)
+{
+    const bool is_chosen = c->view->track != 0 && c->view->track == p->track;
+    char *name = pane_name(c->model, p), *text = g_strdup_printf("\342\226\270 %s", name);
+    text_draw(c->cr, text, TEXT_SMALL, is_chosen ? palette_accent(c->view->dark) : palette_muted(c->view->dark),
+              TEXT_LEFT, c->layout->left, (p->top + p->bottom) / 2, c->layout->right - c->layout->left);
+    g_free(text);
+    g_free(name);
+}
+
+/* Limits drawing to the visible part of a pane. Returns false if it is invisible. */
+static bool clip_pane(const layer_context *c, const pane *p)
+{
+    const double margin = 8; /* space for labels of the first and the last row */
+    double top, bottom;
+    if (!layout_visible(c->layout, p, &top, &bottom))
+        return false;
+    cairo_save(c->cr);
+    cairo_rectangle(c->cr, 0, MAX(top - margin, p->is_pinned ? 0 : c->layout->scroll_top - margin), c->view->width,
+                    MIN(bottom + margin, c->layout->scroll_bottom + margin) - MAX(top - margin, 0));
+    cairo_clip(c->cr);
+    return true;
+}
+
+static void draw_back(const layer_context *c, const pane *p)
+{
+    if (p->is_collapsed || !clip_pane(c, p))
+        return;
+    if (p->kind == PANE_LIFELINES)
+        lifelines_layer_back(c, p);
+    else if (p->kind == PANE_POINTS)
+        points_layer_back(c, p);
+    else
+        layer_pane(c, p);
+    if (c->view->track != 0 && c->view->track == p->track) {
+        palette_set(c->cr, palette_accent(c->view->dark), 1);
+        cairo_rectangle(c->cr, 2, p->top, 3, p->bottom - p->top);
+        cairo_fill(c->cr);
+    }
+    cairo_restore(c->cr);
+}
+
 static void draw_pane(const layer_context *c, const pane *p)
 {
-    if (p->is_collapsed) {
-        loadlines_layer_draw_collapsed(c, p);
+    if (!clip_pane(c, p))
         return;
-    }
-    if (p->kind == PANE_LOADLINE) {
+    if (p->is_collapsed) {
+        draw_collapsed(c, p);
+    } else if (p->kind == PANE_THREADS) {
+        threads_layer_draw(c, p);
+    } else if (p->kind == PANE_LOADLINE) {
         const drawing_loadline *l = g_ptr_array_index(model_drawing(c->model)->loadlines, p->index);
         (l->rate ? throughput_layer_draw : loadlines_layer_draw)(c, p);
-        return;
+    } else {
+        cairo_rectangle(c->cr, c->layout->left, p->top, c->layout->right - c->layout->left, p->bottom - p->top);
+        cairo_clip(c->cr);
+        (p->kind == PANE_LIFELINES ? lifelines_layer_draw : points_layer_draw)(c, p);
     }
-    cairo_save(c->cr);
-    cairo_rectangle(c->cr, c->layout->left, p->top, c->layout->right - c->layout->left, p->bottom - p->top);
-    cairo_clip(c->cr);
-    if (p->kind == PANE_LIFELINES)
-        lifelines_layer_draw(c, p);
-    else
-        points_layer_draw(c, p);
     cairo_restore(c->cr);
+}
+
+/* Draws the line between the pinned panes and the others, and the scroll bar. */
+static void draw_scroll(const layer_context *c)
+{
+    enum { BAR_WIDTH = 6, BAR_MIN = 16 };
+    const layout *l = c->layout;
+    const double height = l->scroll_bottom - l->scroll_top;
+    palette_set(c->cr, palette_muted(c->view->dark), 0.6);
+    if (l->pane_count > 0 && l->panes[0].is_pinned) {
+        cairo_rectangle(c->cr, 4, l->scroll_top - 4, l->right - 4, 1);
+        cairo_fill(c->cr);
+    }
+    if (l->scroll_max <= 0 || height <= 0)
+        return;
+    const double own = MAX(height * height / (height + l->scroll_max), BAR_MIN),
+                 top = l->scroll_top + l->scroll / l->scroll_max * (height - own);
+    cairo_rectangle(c->cr, c->view->width - BAR_WIDTH - 2, top, BAR_WIDTH, own);
+    cairo_fill(c->cr);
 }
 
 /* Draws the marked time range with its length, and the time of a search match. */
@@ -247,7 +324,7 @@ static void draw_marked(const layer_context *c)
     const layout *l = c->layout;
     cairo_t *cr = c->cr;
     color accent = palette_accent(view->dark);
-    double top = l->pane_count > 0 ? l->panes[0].top - 3 : l->axis_y, height = l->axis_y - top;
+    double top = l->pane_count > 0 ? l->top - 3 : l->axis_y, height = l->axis_y - top;
     if (view->has_range) {
         int64_t from_ns = MIN(view->range_from_ns, view->range_to_ns);
         int64_t to_ns = MAX(view->range_from_ns, view->range_to_ns);
@@ -312,7 +389,7 @@ static void draw_crosshair(const layer_context *c)
         return;
     palette_set(c->cr, palette_muted(c->view->dark), 0.8);
     cairo_set_line_width(c->cr, 1);
-    cairo_move_to(c->cr, x, l->panes[0].top);
+    cairo_move_to(c->cr, x, l->top);
     cairo_line_to(c->cr, x, l->axis_y);
     cairo_stroke(c->cr);
     /* use as many decimal places as the pixels distinguish */
@@ -324,7 +401,9 @@ static void draw_crosshair(const layer_context *c)
     draw_boxed(c, time, x, l->axis_y + 9, false);
     for (unsigned i = 0; i < l->pane_count; i++) {
         const pane *p = &l->panes[i];
-        char *value = p->kind == PANE_LOADLINE && !p->is_collapsed ? loadlines_layer_value(c, p) : NULL;
+        double top, bottom;
+        const bool is_shown = layout_visible(l, p, &top, &bottom) && top <= p->top + 1;
+        char *value = p->kind == PANE_LOADLINE && !p->is_collapsed && is_shown ? loadlines_layer_value(c, p) : NULL;
         if (value != NULL)
             draw_boxed(c, value, x, p->top + (p->rows > 1 ? LAYOUT_STRIPS_HEAD : text_height(TEXT_SMALL)) / 2.0, true);
         g_free(value);
@@ -381,21 +460,16 @@ void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
     find_columns(&c);
     palette_set(cr, palette_background(view->dark), 1);
     cairo_paint(cr);
-    for (unsigned i = 0; i < l.pane_count; i++) {
-        if (l.panes[i].kind == PANE_LIFELINES)
-            lifelines_layer_back(&c, &l.panes[i]);
-        else if (l.panes[i].kind == PANE_POINTS)
-            points_layer_back(&c, &l.panes[i]);
-        else if (!l.panes[i].is_collapsed)
-            layer_pane(&c, &l.panes[i]);
-    }
+    for (unsigned i = 0; i < l.pane_count; i++)
+        draw_back(&c, &l.panes[i]);
     int64_t first_ns, last_ns;
     bool has_records = model_time_range(m, &first_ns, &last_ns);
     if (has_records)
         draw_time_axis(&c);
     for (unsigned i = 0; i < l.pane_count; i++)
         draw_pane(&c, &l.panes[i]);
-    if (view->names_slowest)
+    draw_scroll(&c);
+    if (view->names_slowest && !view->shows_threads)
         lifelines_layer_name_slowest(&c);
     draw_marked(&c);
     draw_crosshair(&c);
@@ -404,6 +478,8 @@ void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
     marks_layer_flash(&c);
     if (l.has_title)
         draw_title(&c);
+    if (l.has_title)
+        threads_layer_draw_legend(&c);
     legend_layer_draw(&c);
     if (has_records)
         draw_caption(&c);
@@ -425,9 +501,12 @@ bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, d
     find_columns(&c);
     for (unsigned i = 0; i < l.pane_count && c.store->count > c.store->first; i++) {
         const pane *p = &l.panes[i];
-        if (y < p->top || y > p->bottom || p->is_collapsed)
+        double top, bottom;
+        if (!layout_visible(&l, p, &top, &bottom) || y < top || y > bottom || p->is_collapsed)
             continue;
-        if (p->kind == PANE_LIFELINES)
+        if (p->kind == PANE_THREADS)
+            threads_layer_find(&c, p, x, y, found);
+        else if (p->kind == PANE_LIFELINES)
             lifelines_layer_find(&c, p, x, y, found);
         else if (p->kind == PANE_POINTS)
             points_layer_find(&c, p, x, y, found);
@@ -438,54 +517,191 @@ bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, d
     return found->distance < find_distance;
 }
 
-int scene_find_loadline(const model *m, const scene_view *view, cairo_t *cr, double x, double y)
-{
-    const layout l = layout_make(m, view, cr);
-    for (unsigned i = 0; i < l.pane_count; i++) {
-        const pane *p = &l.panes[i];
-        const bool is_name = p->is_collapsed || x < l.left || (p->rows > 1 && y < p->top + LAYOUT_STRIPS_HEAD);
-        if (p->kind == PANE_LOADLINE && y >= p->top && y < p->bottom && is_name)
-            return (int)p->index;
-    }
-    return -1;
-}
+/* ---- tracks ---- */
 
-static bool is_collapsed(const layout *l, unsigned loadline)
-{
-    for (unsigned i = 0; i < l->pane_count; i++)
-        if (l->panes[i].kind == PANE_LOADLINE && l->panes[i].index == loadline)
-            return l->panes[i].is_collapsed;
-    return false;
-}
+/* A track in the order of the picture. */
+typedef struct track_place {
+    uint32_t key;
+    double top, bottom;
+    bool is_pinned, is_collapsed, is_host;
+    const pane *pane; /* NULL: a thread or a host */
+    guint row;        /* index of the thread */
+} track_place;
 
-void scene_toggle_loadline(const model *m, scene_view *view, cairo_t *cr, unsigned loadline)
+/* Returns all tracks (track_place). The caller frees the array. `l` must stay valid. */
+static GArray *find_tracks(const model *m, const scene_view *view, const layout *l)
 {
-    const layout l = layout_make(m, view, cr);
-    if (loadline >= 32)
-        return;
-    const uint32_t bit = UINT32_C(1) << loadline;
-    const bool expands = is_collapsed(&l, loadline);
-    view->expanded = expands ? view->expanded | bit : view->expanded & ~bit;
-    view->collapsed = expands ? view->collapsed & ~bit : view->collapsed | bit;
-}
-
-int scene_expand_next(const model *m, scene_view *view, cairo_t *cr)
-{
-    const layout l = layout_make(m, view, cr);
-    int first = -1, next = -1;
-    for (unsigned loadline = 0; loadline < 32; loadline++) {
-        if (!is_collapsed(&l, loadline))
+    GArray *tracks = g_array_new(FALSE, FALSE, sizeof(track_place));
+    for (unsigned i = 0; i < l->pane_count; i++) {
+        const pane *p = &l->panes[i];
+        if (p->kind != PANE_THREADS) {
+            const track_place own = {.key = p->track,
+                                     .top = p->top,
+                                     .bottom = p->bottom,
+                                     .is_pinned = p->is_pinned,
+                                     .is_collapsed = p->is_collapsed,
+                                     .pane = p};
+            g_array_append_val(tracks, own);
             continue;
-        first = first < 0 ? (int)loadline : first;
-        if (next < 0 && view->expanded >> loadline == 0)
-            next = (int)loadline;
+        }
+        GArray *slots = threads_layer_slots(m, view, p->is_pinned);
+        for (guint j = 0; j < slots->len; j++) {
+            const thread_slot *slot = &g_array_index(slots, thread_slot, j);
+            const track_place own = {.key = threads_layer_track(m, slot),
+                                     .top = p->top + slot->top,
+                                     .bottom = p->top + slot->top + slot->height,
+                                     .is_pinned = p->is_pinned,
+                                     .is_collapsed = slot->is_collapsed,
+                                     .is_host = slot->is_host,
+                                     .row = slot->row};
+            g_array_append_val(tracks, own);
+        }
+        g_array_free(slots, TRUE);
     }
-    next = next < 0 ? first : next;
-    if (next < 0)
-        return -1;
-    view->expanded = UINT32_C(1) << next;
-    view->collapsed &= ~view->expanded;
+    return tracks;
+}
+
+/* Sets *found to a track. Returns false if there is no such track. */
+static bool find_track(const model *m, const scene_view *view, const layout *l, uint32_t key, track_place *found)
+{
+    GArray *tracks = find_tracks(m, view, l);
+    guint i = 0;
+    while (i < tracks->len && g_array_index(tracks, track_place, i).key != key)
+        i++;
+    const bool is_found = key != 0 && i < tracks->len;
+    if (is_found)
+        *found = g_array_index(tracks, track_place, i);
+    g_array_free(tracks, TRUE);
+    return is_found;
+}
+
+uint32_t scene_find_track(const model *m, const scene_view *view, cairo_t *cr, double x, double y)
+{
+    const layout l = layout_make(m, view, cr);
+    GArray *tracks = find_tracks(m, view, &l);
+    uint32_t key = 0;
+    for (guint i = 0; i < tracks->len && key == 0; i++) {
+        const track_place *t = &g_array_index(tracks, track_place, i);
+        const bool is_strips = t->pane != NULL && t->pane->kind == PANE_LOADLINE && t->pane->rows > 1,
+                   is_name = x < l.left || (t->pane != NULL && t->is_collapsed) || t->is_host ||
+                             (is_strips && y < t->top + LAYOUT_STRIPS_HEAD),
+                   is_visible = t->is_pinned || (y >= l.scroll_top && y < l.scroll_bottom);
+        if (is_visible && is_name && y >= t->top && y < t->bottom)
+            key = t->key;
+    }
+    g_array_free(tracks, TRUE);
+    return key;
+}
+
+uint32_t scene_step_track(const model *m, const scene_view *view, cairo_t *cr, uint32_t track, int by)
+{
+    const layout l = layout_make(m, view, cr);
+    GArray *tracks = find_tracks(m, view, &l);
+    guint i = 0;
+    while (i < tracks->len && g_array_index(tracks, track_place, i).key != track)
+        i++;
+    uint32_t next = track;
+    if (i == tracks->len)
+        next = tracks->len > 0 ? g_array_index(tracks, track_place, 0).key : 0;
+    else if (by > 0 ? i + 1 < tracks->len : i > 0)
+        next = g_array_index(tracks, track_place, i + (by > 0 ? 1 : -1)).key;
+    g_array_free(tracks, TRUE);
     return next;
+}
+
+char *scene_track_name(const model *m, const scene_view *view, cairo_t *cr, uint32_t track)
+{
+    const layout l = layout_make(m, view, cr);
+    track_place t;
+    if (!find_track(m, view, &l, track, &t))
+        return NULL;
+    if (t.pane != NULL)
+        return pane_name(m, t.pane);
+    const thread_row *r = g_ptr_array_index(model_threads(m)->rows, t.row);
+    return t.is_host ? g_strdup(r->host) : g_strdup_printf("%s %s %s", r->host, r->program, r->thread);
+}
+
+void scene_toggle_track(const model *m, scene_view *view, cairo_t *cr, uint32_t track)
+{
+    const layout l = layout_make(m, view, cr);
+    track_place t;
+    if (!find_track(m, view, &l, track, &t))
+        return;
+    track_set_put(&view->expanded, track, t.is_collapsed);
+    track_set_put(&view->collapsed, track, !t.is_collapsed);
+}
+
+bool scene_pin_track(const model *m, scene_view *view, cairo_t *cr, uint32_t track)
+{
+    const layout l = layout_make(m, view, cr);
+    track_place t;
+    if (!find_track(m, view, &l, track, &t) || t.is_host)
+        return false;
+    track_set_put(&view->pinned, track, !t.is_pinned);
+    return true;
+}
+
+bool scene_expand_next(const model *m, scene_view *view, cairo_t *cr)
+{
+    const layout l = layout_make(m, view, cr);
+    GArray *tracks = find_tracks(m, view, &l);
+    uint32_t first = 0, next = 0;
+    bool is_after = false;
+    for (guint i = 0; i < tracks->len; i++) {
+        const track_place *t = &g_array_index(tracks, track_place, i);
+        if (track_set_has(&view->expanded, t->key)) {
+            is_after = true;
+            next = 0;
+        }
+        if (!t->is_collapsed)
+            continue;
+        first = first == 0 ? t->key : first;
+        if (next == 0 && is_after)
+            next = t->key;
+    }
+    g_array_free(tracks, TRUE);
+    next = next != 0 ? next : first;
+    if (next == 0)
+        return false;
+    view->expanded.count = 0;
+    track_set_put(&view->expanded, next, true);
+    track_set_put(&view->collapsed, next, false);
+    return true;
+}
+
+void scene_scroll(const model *m, scene_view *view, cairo_t *cr, double by)
+{
+    const layout l = layout_make(m, view, cr);
+    view->scroll = CLAMP(l.scroll + by, 0, l.scroll_max);
+}
+
+double scene_scroll_page(const model *m, const scene_view *view, cairo_t *cr)
+{
+    const layout l = layout_make(m, view, cr);
+    return l.scroll_max > 0 ? l.scroll_bottom - l.scroll_top : 0;
+}
+
+void scene_show_track(const model *m, scene_view *view, cairo_t *cr, uint32_t track)
+{
+    const layout l = layout_make(m, view, cr);
+    track_place t;
+    if (!find_track(m, view, &l, track, &t) || t.is_pinned)
+        return;
+    const double by = t.bottom > l.scroll_bottom ? MIN(t.bottom - l.scroll_bottom, t.top - l.scroll_top) : 0;
+    view->scroll = CLAMP(l.scroll + (t.top < l.scroll_top ? t.top - l.scroll_top : by), 0, l.scroll_max);
+}
+
+char *scene_describe_thread(const model *m, const scene_view *view, cairo_t *cr, double x, double y)
+{
+    layout l;
+    layer_context c = scene_begin(m, view, cr, &l);
+    char *text = NULL;
+    for (unsigned i = 0; i < l.pane_count && text == NULL; i++) {
+        double top, bottom;
+        if (l.panes[i].kind == PANE_THREADS && layout_visible(&l, &l.panes[i], &top, &bottom) && y >= top && y < bottom)
+            text = threads_layer_describe(&c, &l.panes[i], x, y);
+    }
+    return text;
 }
 
 bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, double x, double y, int64_t *time_ns)

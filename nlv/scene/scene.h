@@ -9,6 +9,7 @@
 #define NLV_SCENE_H
 
 #include "model/model.h"
+#include "model/tracks.h"
 
 #include "scene/axis.h"
 
@@ -54,10 +55,14 @@ typedef struct scene_view {
     int64_t hovered; /* the object of the line to draw thick, which ends with hovered_record; -1: no line */
     size_t hovered_lifeline;
     uint32_t hovered_record;
-    bool is_coarse;               /* draw lines with half the resolution, for speed while the view moves */
-    axis_clock clock;             /* the kind of times on the axis */
-    bool collapses;               /* collapse loadlines whose strips would be too low to read */
-    uint32_t collapsed, expanded; /* bits of the loadlines (by index) that the user has collapsed and expanded */
+    bool is_coarse;                        /* draw lines with half the resolution, for speed while the view moves */
+    axis_clock clock;                      /* the kind of times on the axis */
+    bool collapses;                        /* collapse loadlines whose strips would be too low to read */
+    bool shows_threads;                    /* show a row for each thread, and the pinned panes */
+    bool scrolls;                          /* panes that would be too low to read scroll */
+    double scroll;                         /* the position of the panes that scroll, in units */
+    track_set collapsed, expanded, pinned; /* the tracks that the user has collapsed, expanded and pinned */
+    uint32_t track;                        /* the track that the user has chosen with the keyboard; 0: no track */
 } scene_view;
 
 /* Returns a view of the whole model, with a margin on both sides. */
@@ -95,15 +100,37 @@ typedef struct scene_found {
 /* Finds the record whose mark is nearest to (x, y), within a few units. Returns false if there is no mark. */
 bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, scene_found *found);
 
-/* Returns the index of the loadline whose name or numbers are at (x, y), or -1. */
-int scene_find_loadline(const model *m, const scene_view *view, cairo_t *cr, double x, double y);
+/* Returns the key of the track whose name or label is at (x, y), or 0. */
+uint32_t scene_find_track(const model *m, const scene_view *view, cairo_t *cr, double x, double y);
 
-/* Expands a loadline if it is collapsed; otherwise, collapses it. */
-void scene_toggle_loadline(const model *m, scene_view *view, cairo_t *cr, unsigned loadline);
+/*
+ * Returns the next visible or invisible track after `track`, or if `by` is -1, the previous track. Returns the first
+ * track if `track` is 0, and `track` if there is no next track.
+ */
+uint32_t scene_step_track(const model *m, const scene_view *view, cairo_t *cr, uint32_t track, int by);
 
-/* Expands the next collapsed loadline, and ends the expansion of the others. Returns the index of the loadline, or -1
- * if no loadline is collapsed. */
-int scene_expand_next(const model *m, scene_view *view, cairo_t *cr);
+/* Returns the name of a track, which the caller frees with g_free, or NULL. */
+char *scene_track_name(const model *m, const scene_view *view, cairo_t *cr, uint32_t track);
+
+/* Expands a track if it is collapsed; otherwise, collapses it. */
+void scene_toggle_track(const model *m, scene_view *view, cairo_t *cr, uint32_t track);
+
+/* Pins a track above the tracks that scroll, or returns it to its place. The lists of hosts' threads cannot be pinned:
+ * returns false for a host. */
+bool scene_pin_track(const model *m, scene_view *view, cairo_t *cr, uint32_t track);
+
+/* Expands the next collapsed track in place of the tracks that the user has expanded. Returns false if no track is
+ * collapsed. */
+bool scene_expand_next(const model *m, scene_view *view, cairo_t *cr);
+
+/* scene_scroll moves the panes that scroll by a number of units. scene_show_track makes a track visible.
+ * scene_scroll_page returns the height of the area that scrolls, or 0 if everything is visible. */
+void scene_scroll(const model *m, scene_view *view, cairo_t *cr, double by);
+void scene_show_track(const model *m, scene_view *view, cairo_t *cr, uint32_t track);
+double scene_scroll_page(const model *m, const scene_view *view, cairo_t *cr);
+
+/* Returns a text about the span or the state of a thread at (x, y), or NULL. The caller frees it with g_free. */
+char *scene_describe_thread(const model *m, const scene_view *view, cairo_t *cr, double x, double y);
 
 /* Returns whether (x, y) is in the overview. If so, sets *time_ns to the time at x. */
 bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, double x, double y, int64_t *time_ns);

@@ -40,6 +40,14 @@ static bool set_search_text(void *settings, const nl_option *row, const char *va
     return true;
 }
 
+static bool set_tracks(void *settings, const nl_option *row, const char *value)
+{
+    if (strlen(value) >= TRACK_SET_TEXT_SIZE)
+        return nl_error_false(NL_ERROR_INVALID, "the text is too long");
+    strcpy((char *)settings + row->offset, value);
+    return true;
+}
+
 #define TIME(row_name, member)                                                                                         \
     {                                                                                                                  \
         .name = (row_name), .set = set_nanoseconds, NL_OPTION_MEMBER(query, member)                                    \
@@ -81,6 +89,22 @@ static const nl_option parameters[] = {
     FLAG("errors", only_errors),
     FLAG("dark", is_dark),
     FLAG("coarse", is_coarse),
+    FLAG("threads", shows_threads),
+    COUNT("scroll", scroll, 0, 1 << 24, "0"),
+    COUNT("track", track, 0, UINT32_MAX, "0"),
+    {.name = "action",
+     .type = NL_OPTION_CHOICE,
+     .choices = "find|toggle|pin|next|previous|expand", /* in the order of track_action */
+     .initial = "find",
+     NL_OPTION_MEMBER(query, action)},
+    {.name = "clock",
+     .type = NL_OPTION_CHOICE,
+     .choices = "utc|local|relative", /* in the order of axis_clock */
+     .initial = "utc",
+     NL_OPTION_MEMBER(query, clock)},
+    {.name = "collapsed", .empty_value = true, .set = set_tracks, NL_OPTION_MEMBER(query, collapsed)},
+    {.name = "expanded", .empty_value = true, .set = set_tracks, NL_OPTION_MEMBER(query, expanded)},
+    {.name = "pinned", .empty_value = true, .set = set_tracks, NL_OPTION_MEMBER(query, pinned)},
     {.name = "text", .empty_value = true, .set = set_search_text, NL_OPTION_MEMBER(query, text)},
     {.name = "other", .empty_value = true, .set = set_search_text, NL_OPTION_MEMBER(query, other)},
     {0},

@@ -17,6 +17,16 @@ enum {
     QUERY_COUNT_MAX = 32, /* maximum number of parameters */
 };
 
+/* The effect of a request for /track. */
+typedef enum track_action {
+    TRACK_FIND,
+    TRACK_TOGGLE,
+    TRACK_PIN,
+    TRACK_NEXT,
+    TRACK_PREVIOUS,
+    TRACK_EXPAND
+} track_action;
+
 typedef struct query {
     int64_t from_ns, to_ns;
     int64_t shortest_ns, longest_ns;
@@ -30,6 +40,13 @@ typedef struct query {
     int sort;       /* request_column */
     bool descending, is_dark, is_coarse, only_errors;
     bool has_from, has_to, has_step;
+    bool shows_threads;
+    int clock;       /* axis_clock */
+    unsigned scroll; /* see scene_view */
+    unsigned track;  /* the track of `action`; 0: no track */
+    int action;      /* track_action */
+    char collapsed[TRACK_SET_TEXT_SIZE], expanded[TRACK_SET_TEXT_SIZE],
+        pinned[TRACK_SET_TEXT_SIZE]; /* track_set_read */
     char text[QUERY_TEXT_SIZE],
         other[QUERY_TEXT_SIZE]; /* an expression or a search text; the other side of a comparison */
 } query;

@@ -92,7 +92,16 @@ static scene_view view_of(const views *v, const query *q)
     view.title = v->look.title;
     view.dark = q->is_dark;
     view.is_coarse = q->is_coarse;
-    view.overview = view.histogram = true;
+    view.overview = view.histogram = view.collapses = view.scrolls = true;
+    view.shows_threads = q->shows_threads;
+    view.scroll = q->scroll;
+    view.clock = (axis_clock)q->clock;
+    view.track = q->track;
+    track_set_read(&view.collapsed, q->collapsed);
+    track_set_read(&view.expanded, q->expanded);
+    track_set_read(&view.pinned, q->pinned);
+    if (q->shows_threads)
+        model_want_threads(v->model);
     view.has_color = q->color > 0;
     view.color = q->color > 0 ? q->color - 1 : 0;
     if (q->has_step)
@@ -122,14 +131,15 @@ static cairo_t *new_measuring_context(void)
 static char *describe_place(const views *v, const scene_view *view, cairo_t *cr)
 {
     const layout l = layout_make(v->model, view, cr);
-    const double top = l.pane_count > 0 ? l.panes[0].top : l.axis_y;
+    const double top = l.pane_count > 0 ? l.top : l.axis_y;
     return g_strdup_printf(
         "{\"from\":\"%" PRId64 "\",\"to\":\"%" PRId64 "\",\"left\":%.2f,\"right\":%.2f,\"top\":%.0f,"
         "\"bottom\":%.0f,\"overviewTop\":%.0f,\"overviewBottom\":%.0f,\"overviewRight\":%.2f,\"wholeFrom\":\"%" PRId64
         "\","
-        "\"wholeTo\":\"%" PRId64 "\",\"heat\":%s,\"generation\":%u}",
+        "\"wholeTo\":\"%" PRId64 "\",\"heat\":%s,\"generation\":%u,\"scroll\":%.0f,\"scrollMax\":%.0f,\"page\":%.0f}",
         view->from_ns, view->to_ns, l.left, l.right, top, l.axis_y, l.overview_top, l.overview_bottom, l.overview_right,
-        l.whole_from_ns, l.whole_to_ns, l.has_heat ? "true" : "false", model_generation(v->model));
+        l.whole_from_ns, l.whole_to_ns, l.has_heat ? "true" : "false", model_generation(v->model), l.scroll,
+        l.scroll_max, l.scroll_bottom - l.scroll_top);
 }
 
 /* ---- tasks of the drawing thread ---- */
@@ -205,23 +215,71 @@ static void find_record(task *t)
     model_lock(m);
     const scene_view view = view_of(t->views, t->q);
     const int color = scene_find_color(m, &view, cr, t->q->x, t->q->y, &is_more);
+    const uint32_t track = scene_find_track(m, &view, cr, t->q->x, t->q->y);
+    char *span = scene_describe_thread(m, &view, cr, t->q->x, t->q->y);
     if (scene_find_legend(m, &view, cr, t->q->x, t->q->y, &choice)) {
         add_choice(o, &choice);
     } else if (color >= 0) {
         json_add_int(o, is_more ? "more" : "color", color);
+    } else if (track != 0) {
+        json_add_int(o, "track", track);
     } else if (scene_find(m, &view, cr, t->q->x, t->q->y, &found)) {
         const store *s = model_store(m);
         char *text = model_describe(m, found.record);
-        if (text != NULL)
-            add_cut(o, "text", text, TEXT_MAX);
+        char *both = span != NULL && text != NULL ? g_strdup_printf("%s\n%s", span, text) : g_strdup(text);
+        if (both != NULL)
+            add_cut(o, "text", both, TEXT_MAX);
+        g_free(both);
         g_free(text);
         add_ns(o, "step", store_time(s, found.record));
         add_ns(o, "place", (int64_t)store_place(s, found.record));
         if (found.object >= 0 || store_duration(s, found.record) != 0)
             json_add_int(o, "lifeline", found.object >= 0 ? (int64_t)found.lifeline : REQUEST_NO_LIFELINE);
+    } else if (span != NULL) {
+        add_cut(o, "text", span, TEXT_MAX);
     }
+    g_free(span);
     model_unlock(m);
     cairo_destroy(cr);
+    set_document(t->a, o);
+}
+
+static void add_tracks(json_object *o, const char *name, const track_set *tracks)
+{
+    char text[TRACK_SET_TEXT_SIZE];
+    track_set_write(tracks, text);
+    json_add_text(o, name, text);
+}
+
+/* Collapses, expands or pins a track, or finds another track. Returns the resulting view. */
+static void change_track(task *t)
+{
+    model *m = t->views->model;
+    const query *q = t->q;
+    cairo_t *cr = new_measuring_context();
+    json_object *o = json_object_new_object();
+    model_lock(m);
+    scene_view view = view_of(t->views, q);
+    if (q->action == TRACK_TOGGLE)
+        scene_toggle_track(m, &view, cr, q->track);
+    else if (q->action == TRACK_PIN)
+        scene_pin_track(m, &view, cr, q->track);
+    else if (q->action == TRACK_EXPAND)
+        json_add_bool(o, "any", scene_expand_next(m, &view, cr));
+    else if (q->action != TRACK_FIND)
+        view.track = scene_step_track(m, &view, cr, q->track, q->action == TRACK_NEXT ? 1 : -1);
+    scene_show_track(m, &view, cr, view.track);
+    scene_scroll(m, &view, cr, 0); /* limits the position */
+    char *name = scene_track_name(m, &view, cr, view.track);
+    model_unlock(m);
+    cairo_destroy(cr);
+    json_add_int(o, "track", view.track);
+    add_cut(o, "name", name != NULL ? name : "", NAME_MAX_SIZE);
+    json_add_int(o, "scroll", (int64_t)view.scroll);
+    add_tracks(o, "collapsed", &view.collapsed);
+    add_tracks(o, "expanded", &view.expanded);
+    add_tracks(o, "pinned", &view.pinned);
+    g_free(name);
     set_document(t->a, o);
 }
 
@@ -445,6 +503,8 @@ static void describe_state(task *t)
     json_add_bool(o, "settled", model_is_settled(m));
     json_add_int(o, "generation", model_generation(m));
     json_add_bool(o, "dark", v->look.is_dark);
+    json_add_bool(o, "threads", v->look.shows_threads);
+    json_add_int(o, "threadsRead", (int64_t)(100 * model_threads_progress(m)));
     g_mutex_lock(&v->lock);
     for (const GList *at = v->notices.head; at != NULL; at = at->next)
         json_object_array_add(notices, json_text(at->data));
@@ -471,6 +531,7 @@ static const view_kind kinds[] = {
     {"/filter", set_filter, false},
     {"/state", describe_state, false},
     {"/colors", list_colors, true},
+    {"/track", change_track, true},
     {"/compare", begin_comparison, false},
     {"/compared", describe_comparison, false},
     {"/comparison", draw_comparison, true},

@@ -16,6 +16,7 @@ typedef struct views_look {
     int64_t since_ns, until_ns; /* the first view, or INT64_MIN and INT64_MAX */
     const char *title;          /* NULL: the drawing's title */
     bool is_dark;
+    bool shows_threads; /* the page shows the threads at first */
 } views_look;
 
 /* Returns the views of a model. The model must outlive the views. */

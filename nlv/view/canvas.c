@@ -9,7 +9,9 @@
 
 #include <math.h>
 
-static const double zoom_step = 0.8, pan_step = 0.1, click_distance = 4;
+static const double zoom_step = 0.8, pan_step = 0.1, click_distance = 4, scroll_step = 48;
+
+enum { SCROLL_BAR = 10 /* width of the area of the scroll bar at the right edge */ };
 
 enum {
     TAUGHT_MAX = 12,          /* maximum number of hints shown */
@@ -19,7 +21,7 @@ enum {
     SETTLE_MS = 150,          /* time from the last move until nlv replaces a coarse picture with a fine picture */
 };
 
-typedef enum drag { DRAG_NONE, DRAG_PAN, DRAG_ZOOM, DRAG_RANGE, DRAG_OVERVIEW, DRAG_BRUSH } drag;
+typedef enum drag { DRAG_NONE, DRAG_PAN, DRAG_ZOOM, DRAG_RANGE, DRAG_OVERVIEW, DRAG_BRUSH, DRAG_SCROLL } drag;
 
 struct canvas {
     GtkWidget *widget;
@@ -31,7 +33,7 @@ struct canvas {
     bool dragged;                  /* the pointer has moved too far for a click */
     bool is_brushing;              /* the user is marking an area of the heat map with the keyboard */
     double brush_x[2], brush_y[2]; /* edges of this area, as shares of the strip's size, which may change */
-    double press_x, press_y, last_x;
+    double press_x, press_y, last_x, last_y;
     double pointer_x, pointer_y;
     bool is_pointed;    /* the pointer is in the canvas */
     char *hovered;      /* text about the record under the pointer, or NULL */
@@ -237,6 +239,35 @@ static int64_t time_at(canvas *c, double x)
     return c->view.from_ns + (int64_t)(share_at(c, x) * (double)(c->view.to_ns - c->view.from_ns));
 }
 
+/* Moves the tracks that scroll by a number of units. */
+static void scroll_by(canvas *c, double by)
+{
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    scene_scroll(c->model, &c->view, cr, by);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    canvas_redraw(c);
+}
+
+/* Returns the height of the area that scrolls, or 0 if all tracks are visible. */
+static double scroll_page(canvas *c)
+{
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    const double page = scene_scroll_page(c->model, &c->view, cr);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    return page;
+}
+
+bool canvas_scroll_page(canvas *c, int by)
+{
+    const double share = 0.9, page = scroll_page(c);
+    scroll_by(c, by * share * page);
+    return page > 0;
+}
+
 static gboolean on_scroll(GtkWidget *widget, GdkEventScroll *event, gpointer user)
 {
     (void)widget;
@@ -252,6 +283,12 @@ static gboolean on_scroll(GtkWidget *widget, GdkEventScroll *event, gpointer use
     if (event->state & GDK_SHIFT_MASK) {
         dx += dy;
         dy = 0;
+    }
+    double left, right;
+    plot_extents(c, &left, &right);
+    if ((event->x < left || (event->state & GDK_CONTROL_MASK) != 0) && scroll_page(c) > 0) {
+        scroll_by(c, dy * scroll_step);
+        return TRUE;
     }
     scene_pan(&c->view, dx * pan_step);
     if (dy != 0)
@@ -311,6 +348,8 @@ static drag drag_of(canvas *c, const GdkEventButton *event)
         center(c, time_ns);
         return DRAG_OVERVIEW;
     }
+    if (event->button == GDK_BUTTON_PRIMARY && event->x >= c->view.width - SCROLL_BAR && scroll_page(c) > 0)
+        return DRAG_SCROLL;
     if (event->button == GDK_BUTTON_MIDDLE ||
         (event->button == GDK_BUTTON_PRIMARY && (event->state & GDK_SHIFT_MASK) != 0))
         return DRAG_ZOOM;
@@ -327,7 +366,7 @@ static gboolean on_press(GtkWidget *widget, GdkEventButton *event, gpointer user
         return TRUE;
     gtk_widget_grab_focus(widget);
     c->press_x = c->last_x = event->x;
-    c->press_y = event->y;
+    c->press_y = c->last_y = event->y;
     if (c->is_brushing)
         end_brush_keys(c);
     c->drag = drag_of(c, event);
@@ -355,15 +394,15 @@ static bool find_legend(canvas *c, double x, double y, request_choice *choice)
     return is;
 }
 
-/* Returns the index of the loadline whose name is at a position, or -1. */
-static int find_loadline(canvas *c, double x, double y)
+/* Returns the key of the track whose name is at a position, or 0. */
+static uint32_t find_track(canvas *c, double x, double y)
 {
     cairo_t *cr = measuring_context();
     model_lock(c->model);
-    const int loadline = scene_find_loadline(c->model, &c->view, cr, x, y);
+    const uint32_t track = scene_find_track(c->model, &c->view, cr, x, y);
     model_unlock(c->model);
     cairo_destroy(cr);
-    return loadline;
+    return track;
 }
 
 /* Returns the effect of a click on an entry of a legend, or "" if there is no entry at the position. */
@@ -372,8 +411,8 @@ static const char *hint_of(canvas *c, double x, double y)
     request_choice choice;
     if (find_legend(c, x, y, &choice))
         return "Click: list these requests";
-    if (find_loadline(c, x, y) >= 0)
-        return "Click: expand or collapse this measurement. Key T: expand the next collapsed measurement";
+    if (find_track(c, x, y) != 0)
+        return "Click: collapse or expand. Shift+click: pin at the top, or unpin. Key K: do this with the keyboard";
     bool is_more;
     if (find_color(c, x, y, &is_more) < 0)
         return "";
@@ -382,17 +421,37 @@ static const char *hint_of(canvas *c, double x, double y)
                      "them again. Key L: choose a color with the keyboard";
 }
 
-static bool toggle_loadline(canvas *c, int loadline)
+static bool toggle_track(canvas *c, uint32_t track)
 {
-    if (loadline < 0)
+    if (track == 0)
         return false;
     cairo_t *cr = measuring_context();
     model_lock(c->model);
-    scene_toggle_loadline(c->model, &c->view, cr, (unsigned)loadline);
+    scene_toggle_track(c->model, &c->view, cr, track);
     model_unlock(c->model);
     cairo_destroy(cr);
     canvas_redraw(c);
     return true;
+}
+
+static void pin_track(canvas *c, uint32_t track)
+{
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    scene_pin_track(c->model, &c->view, cr, track);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    canvas_redraw(c);
+}
+
+void canvas_show_threads(canvas *c, bool shows)
+{
+    c->view.shows_threads = shows;
+    c->view.scroll = 0;
+    c->view.track = 0;
+    if (shows)
+        model_want_threads(c->model);
+    canvas_redraw(c);
 }
 
 void canvas_change_clock(canvas *c)
@@ -405,11 +464,11 @@ bool canvas_expand_next(canvas *c)
 {
     cairo_t *cr = measuring_context();
     model_lock(c->model);
-    const int expanded = scene_expand_next(c->model, &c->view, cr);
+    const bool expanded = scene_expand_next(c->model, &c->view, cr);
     model_unlock(c->model);
     cairo_destroy(cr);
     canvas_redraw(c);
-    return expanded >= 0;
+    return expanded;
 }
 
 /* Returns the text about the record below the pointer, and emphasizes the line that ends with the record. */
@@ -436,15 +495,28 @@ static char *describe_hovered(canvas *c, const scene_found *found)
 static void find_hovered(canvas *c, double x, double y)
 {
     scene_found found;
+    double left, right;
+    plot_extents(c, &left, &right);
     cairo_t *cr = measuring_context();
     model_lock(c->model);
     char *text = NULL;
     c->view.hovered = -1;
-    if (scene_find(c->model, &c->view, cr, x, y, &found))
+    const bool is_found = scene_find(c->model, &c->view, cr, x, y, &found);
+    if (is_found)
         text = describe_hovered(c, &found);
+    char *span = scene_describe_thread(c->model, &c->view, cr, x, y);
+    if (span != NULL) {
+        char *both = text != NULL ? g_strdup_printf("%s\n%s", span, text) : g_strdup(span);
+        g_free(text);
+        text = both;
+    }
+    g_free(span);
     if (text != NULL && c->hovered == NULL)
         c->taught++;
-    if (text != NULL)
+    if (text != NULL && !is_found)
+        c->hovered_ns = c->view.from_ns +
+                        (int64_t)((x - left) / (right - left) * ((double)c->view.to_ns - (double)c->view.from_ns));
+    else if (text != NULL)
         c->hovered_ns = store_time(model_store(c->model), found.record);
     model_unlock(c->model);
     cairo_destroy(cr);
@@ -452,10 +524,11 @@ static void find_hovered(canvas *c, double x, double y)
     c->pointer_y = y;
     c->is_pointed = true;
     canvas_redraw(c);
-    c->callbacks.hover(c->callbacks.user, text != NULL ? text : hint_of(c, x, y));
+    char *line = text != NULL ? g_strdelimit(g_strdup(text), "\n", ' ') : NULL;
+    c->callbacks.hover(c->callbacks.user, line != NULL ? line : hint_of(c, x, y));
+    g_free(line);
     g_free(c->hovered);
     c->hovered = text;
-    double left, right;
     c->hovered_x = text != NULL ? place_of_time(c, c->hovered_ns, &left, &right) : 0;
 }
 
@@ -466,6 +539,19 @@ static void mark_range(canvas *c, double x)
     c->view.range_from_ns = time_at(c, c->press_x);
     c->view.range_to_ns = time_at(c, x);
     canvas_redraw(c);
+}
+
+/* Returns the number of units that the tracks move if the scroll bar moves by one unit. */
+static double scroll_ratio(canvas *c)
+{
+    scene_view end = c->view;
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    const double page = scene_scroll_page(c->model, &c->view, cr);
+    scene_scroll(c->model, &end, cr, 1e9);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    return page > 0 ? (page + end.scroll) / page : 0;
 }
 
 static void drag_on(canvas *c, double x, double y)
@@ -485,7 +571,12 @@ static void drag_on(canvas *c, double x, double y)
     } else if (c->drag == DRAG_OVERVIEW) {
         is_overview(c, x, y, &time_ns);
         center(c, time_ns);
+    } else if (c->drag == DRAG_SCROLL) {
+        scroll_by(c, (y - c->last_y) * scroll_ratio(c));
+        c->last_y = y;
     } else if (c->drag == DRAG_PAN) {
+        scroll_by(c, c->last_y - y);
+        c->last_y = y;
         scene_pan(&c->view, (c->last_x - x) / (right - left));
         c->last_x = x;
         moved(c, before);
@@ -545,7 +636,7 @@ static void click(canvas *c, double x, double y)
         c->callbacks.listed(c->callbacks.user, &choice);
         return;
     }
-    if (click_color(c, x, y, false) || toggle_loadline(c, find_loadline(c, x, y)))
+    if (click_color(c, x, y, false) || toggle_track(c, find_track(c, x, y)))
         return;
     cairo_t *cr = measuring_context();
     model_lock(c->model);
@@ -561,6 +652,14 @@ static void click(canvas *c, double x, double y)
     cairo_destroy(cr);
     c->callbacks.chosen(c->callbacks.user);
     canvas_redraw(c);
+}
+
+/* Hides the requests of a color, or pins a track. */
+static void click_with_shift(canvas *c, double x, double y)
+{
+    const uint32_t track = find_track(c, x, y);
+    if (!click_color(c, x, y, true) && track != 0)
+        pin_track(c, track);
 }
 
 /* Ends a click or a drag in the heat map. A click at a position without requests moves the view to the time of this
@@ -591,7 +690,7 @@ static gboolean on_release(GtkWidget *widget, GdkEventButton *event, gpointer us
     else if (!c->dragged && was == DRAG_PAN)
         click(c, event->x, event->y);
     else if (!c->dragged && was == DRAG_ZOOM)
-        click_color(c, event->x, event->y, true);
+        click_with_shift(c, event->x, event->y);
     else if (!c->dragged && was == DRAG_RANGE) {
         c->view.has_range = false;
         c->callbacks.ranged(c->callbacks.user);
@@ -738,9 +837,68 @@ static bool handle_legend_key(canvas *c, const GdkEventKey *event)
     }
 }
 
+/* ---- choosing a track with the keyboard ---- */
+
+/* Marks the track after (by = 1) or before (by = -1) the marked track, and shows its name and the keys. */
+static void choose_track(canvas *c, int by)
+{
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    if (by != 0)
+        c->view.track = scene_step_track(c->model, &c->view, cr, c->view.track, by);
+    scene_show_track(c->model, &c->view, cr, c->view.track);
+    char *name = scene_track_name(c->model, &c->view, cr, c->view.track),
+         *text =
+             g_strdup_printf("%s   Up and Down: other tracks. Enter: collapse or expand. P: pin or unpin. Escape: end",
+                             name != NULL ? name : "");
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    canvas_redraw(c);
+    c->callbacks.hover(c->callbacks.user, text);
+    g_free(name);
+    g_free(text);
+}
+
+bool canvas_begin_track(canvas *c)
+{
+    c->view.track = 0;
+    choose_track(c, 1);
+    gtk_widget_grab_focus(c->widget);
+    return c->view.track != 0;
+}
+
+static bool handle_track_key(canvas *c, const GdkEventKey *event)
+{
+    switch (event->keyval) {
+    case GDK_KEY_Up:
+    case GDK_KEY_Down:
+        choose_track(c, event->keyval == GDK_KEY_Down ? 1 : -1);
+        return true;
+    case GDK_KEY_Return:
+    case GDK_KEY_KP_Enter:
+        toggle_track(c, c->view.track);
+        choose_track(c, 0);
+        return true;
+    case GDK_KEY_p:
+        pin_track(c, c->view.track);
+        choose_track(c, 0);
+        return true;
+    case GDK_KEY_Escape:
+        c->view.track = 0;
+        canvas_redraw(c);
+        c->callbacks.hover(c->callbacks.user, "");
+        return true;
+    default:
+        return false;
+    }
+}
+
 bool canvas_handle_key(canvas *c, const GdkEventKey *event)
 {
-    return c->is_brushing ? handle_brush_key(c, event) : c->view.has_color ? handle_legend_key(c, event) : false;
+    return c->is_brushing       ? handle_brush_key(c, event)
+           : c->view.has_color  ? handle_legend_key(c, event)
+           : c->view.track != 0 ? handle_track_key(c, event)
+                                : false;
 }
 
 bool canvas_pointed(canvas *c, int64_t *time_ns)
@@ -849,7 +1007,7 @@ canvas *canvas_new(model *m, bool dark, canvas_callbacks callbacks)
     c->widget = gtk_drawing_area_new();
     c->view = scene_fit(m, 1200, 800);
     c->view.dark = dark;
-    c->view.overview = c->view.histogram = c->view.collapses = true;
+    c->view.overview = c->view.histogram = c->view.collapses = c->view.scrolls = true;
     history_init(&c->history);
     gtk_widget_set_can_focus(c->widget, TRUE);
     gtk_widget_add_events(c->widget, GDK_SCROLL_MASK | GDK_SMOOTH_SCROLL_MASK | GDK_BUTTON_PRESS_MASK |

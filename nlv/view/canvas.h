@@ -6,6 +6,8 @@
  * - drag with Shift or the middle button: zoom to the dragged range
  * - drag with Ctrl or the right button: mark a time range
  * - click: choose a lifeline
+ * - click on the name of a track or a label at the left: collapse or expand the track; with Shift: pin or unpin it
+ * - wheel on the labels at the left, or with Ctrl; drag of the scroll bar: scroll the tracks
  * - click in the heat map: show the failed or slowest request near that position
  * - click on the number of slow or failed requests in the legend of the heat map: list these requests
  * - click on a color in the legend: show only the requests with this color, or all requests again
@@ -46,17 +48,25 @@ GtkWidget *canvas_widget(canvas *c);
 /*
  * canvas_begin_brush lets the user mark an area of the heat map with the keyboard. At first, the area contains the slow
  * requests. Returns false if there is no heat map. canvas_begin_legend lets the user choose a color of the legend with
- * the keyboard. Returns false if the legend has no such color. canvas_handle_key handles a key, and returns whether the
- * key belongs to the marking or the choice.
+ * the keyboard. Returns false if the legend has no such color. canvas_begin_track lets the user choose a track, to
+ * collapse or pin it. Returns false if there is no track. canvas_handle_key handles a key, and returns whether the key
+ * belongs to the marking or a choice.
  */
 bool canvas_begin_brush(canvas *c);
 bool canvas_begin_legend(canvas *c);
+bool canvas_begin_track(canvas *c);
 bool canvas_handle_key(canvas *c, const GdkEventKey *event);
 
 /* Selects the next clock of the time axis: UTC, local time, time since the start of the log, and UTC again. */
 void canvas_change_clock(canvas *c);
 
-/* Expands the next collapsed loadline. Returns false if no loadline is collapsed. */
+/* Shows a row for each thread, or the drawing. */
+void canvas_show_threads(canvas *c, bool shows);
+
+/* Scrolls the tracks up (-1) or down (1). Returns false if all tracks are visible. */
+bool canvas_scroll_page(canvas *c, int by);
+
+/* Expands the next collapsed track. Returns false if no track is collapsed. */
 bool canvas_expand_next(canvas *c);
 
 /* Returns the view. Call canvas_redraw after you have changed it. */

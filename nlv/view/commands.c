@@ -47,7 +47,11 @@ static const entry entries[] = {
     {COMMAND_FORWARD, "_View", "_Forward", {{GDK_KEY_Right, ALT}}},
     {COMMAND_ZOOM_TO_MARKED, "_View", "Zoom to the _marked time", {{GDK_KEY_z, 0}}},
     {COMMAND_CLOCK, "_View", "_UTC, local or relative time", {{GDK_KEY_u, 0}}},
-    {COMMAND_EXPAND, "_View", "E_xpand the next measurement", {{GDK_KEY_t, 0}}},
+    {COMMAND_THREADS, "_View", "T_hreads or events", {{GDK_KEY_v, 0}}},
+    {COMMAND_TRACK, "_View", "Collapse or _pin a track…", {{GDK_KEY_k, 0}}},
+    {COMMAND_EXPAND, "_View", "E_xpand the next track", {{GDK_KEY_t, 0}}},
+    {COMMAND_SCROLL_UP, "_View", "Scroll up", {{GDK_KEY_Page_Up, 0}}},
+    {COMMAND_SCROLL_DOWN, "_View", "Scroll down", {{GDK_KEY_Page_Down, 0}}},
     {COMMAND_CLEAR, "_View", "_Clear marks", {{GDK_KEY_Escape, 0}}},
     {COMMAND_SIDE, "_View", "_Side panel", {{GDK_KEY_F9, 0}}},
     {COMMAND_SENSORS, "_View", "Se_nsors", {{GDK_KEY_F8, 0}}},
@@ -176,7 +180,8 @@ char *commands_help(void)
                      "failed requests below the strip: list these requests.\n"
                      "Click on a color below the title: show only the requests with this color, or all again. With "
                      "Shift: hide them, or show them again.\n"
-                     "Click on the name of a measurement: expand or collapse it.\n");
+                     "Click on a name or a label at the left: collapse or expand this track. With Shift: pin it at the "
+                     "top, or unpin it. Wheel there, or with Ctrl: scroll the tracks.\n");
     const char *name = "";
     for (size_t i = 0; i < G_N_ELEMENTS(entries); i++) {
         if (strcmp(entries[i].menu, name) != 0)

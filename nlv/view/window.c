@@ -44,6 +44,7 @@ typedef struct window {
     GtkWidget *top;
     GtkWidget *stack; /* a stack that shows either the canvas and the side panel, or the welcome page */
     GtkWidget *welcome, *side, *status;
+    GtkWidget *threads;                      /* the button that switches between threads and events */
     GtkWidget *info, *info_text, *info_more; /* the bar of notices, and the button that expands it */
     GPtrArray *notices;                      /* the notices in the bar, the newest last */
     bool shows_notices;                      /* each notice has its own line */
@@ -70,6 +71,7 @@ typedef struct window {
     bool is_touched;        /* the user has moved the view, so nlv no longer fits the view to the log */
     bool is_measuring;      /* the user has marked one end of a measurement */
     bool is_hovering;       /* the status shows text about the record under the pointer */
+    double threads_share;   /* progress of reading the threads when the picture was last drawn */
     unsigned found_percent; /* progress of the search for requests, which the status shows; 100: the search has ended */
     bool choice_waits;      /* the model does not yet have the record of the session's chosen lifeline */
     unsigned generation;    /* the model's generation at the latest drawing */
@@ -332,9 +334,19 @@ static void show_requests_progress(window *w)
         show_counts(w);
 }
 
+static void show_threads_progress(window *w)
+{
+    const double share = model_threads_progress(w->model);
+    if (share == w->threads_share || !canvas_view(w->canvas)->shows_threads)
+        return;
+    w->threads_share = share;
+    canvas_redraw(w->canvas);
+}
+
 static gboolean on_tick(gpointer user)
 {
     window *w = user;
+    show_threads_progress(w);
     unsigned generation = model_generation(w->model);
     search_bar_tick(w->search);
     request_pane_tick(w->requests);
@@ -1154,7 +1166,19 @@ static void on_command(void *user, command which)
         break;
     case COMMAND_EXPAND:
         if (!canvas_expand_next(w->canvas))
-            show_status(w, "No measurement is collapsed");
+            show_status(w, "No track is collapsed");
+        break;
+    case COMMAND_TRACK:
+        if (!canvas_begin_track(w->canvas))
+            show_status(w, "There are no tracks");
+        break;
+    case COMMAND_SCROLL_UP:
+    case COMMAND_SCROLL_DOWN:
+        if (!canvas_scroll_page(w->canvas, which == COMMAND_SCROLL_DOWN ? 1 : -1))
+            show_status(w, "All tracks are visible");
+        break;
+    case COMMAND_THREADS:
+        gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(w->threads), !canvas_view(w->canvas)->shows_threads);
         break;
     case COMMAND_COMPARE:
         compare(w);
@@ -1208,11 +1232,22 @@ static void hide_at_first(GtkWidget *widget)
     gtk_widget_hide(widget);
 }
 
+static void on_threads(GtkToggleButton *button, gpointer user)
+{
+    window *w = user;
+    canvas_show_threads(w->canvas, gtk_toggle_button_get_active(button));
+    gtk_widget_grab_focus(canvas_widget(w->canvas));
+}
+
 static GtkWidget *make_top_bar(window *w)
 {
     GtkWidget *bar = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6);
     gtk_box_pack_start(GTK_BOX(bar), commands_menu_bar(on_command, w), TRUE, TRUE, 0);
+    w->threads = gtk_toggle_button_new_with_label("Threads");
+    gtk_widget_set_tooltip_text(w->threads, "Show a row for each thread, with its spans and states (V)");
+    g_signal_connect(w->threads, "toggled", G_CALLBACK(on_threads), w);
     gtk_box_pack_end(GTK_BOX(bar), playback_button(w->playback), FALSE, FALSE, 4);
+    gtk_box_pack_end(GTK_BOX(bar), w->threads, FALSE, FALSE, 0);
     return bar;
 }
 
@@ -1352,6 +1387,8 @@ static void show(window *w, const window_options *look)
     gtk_stack_set_visible_child_name(GTK_STACK(w->stack), w->source_count > 0 ? "canvas" : "welcome");
     if (w->source_count > 0)
         gtk_widget_grab_focus(canvas_widget(w->canvas));
+    if (look->threads)
+        gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(w->threads), TRUE);
     if (look->where != NULL && on_filter(w, look->where))
         search_bar_set_filter(w->search, look->where);
     if (look->compares)

@@ -12,6 +12,7 @@ typedef struct window_options {
         *directory; /* the directory to search for sensors at startup; NULL: search when the user opens the pane */
     int64_t since_ns, until_ns; /* the first view; INT64_MIN and INT64_MAX: the whole log */
     bool dark;
+    bool threads;            /* show a row for each thread */
     bool compares;           /* show the comparison at startup */
     const char *compared[2]; /* the sides of the comparison, or NULL (model/compare_query.h) */
 } window_options;

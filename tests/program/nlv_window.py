@@ -49,6 +49,19 @@ def branching_requests(count, slow=(), failed=(), seed=1):
     return "".join(f"DATE={start + datetime.timedelta(microseconds=t):%Y%m%d%H%M%S.%f} {rest}\n" for t, rest in lines)
 
 
+def threads(count):
+    """Returns a log of threads on two hosts. Each thread runs a span of 80 ms with a nested span, in which it waits for a disk."""
+    lines = []
+    for i in range(count):
+        tid, host, t = 100 + i, f"h{i % 2}", 10000 + i * 10
+        lines += [(t + 80000, f"HOST={host} PROG=app LVL=Usage NL.EVNT=Serve PID=9 TID={tid} DUR.MS=80"),
+                  (t + 60000, f"HOST={host} PROG=app LVL=Usage NL.EVNT=Query PID=9 TID={tid} DUR.MS=40")]
+        for at, before, after, state in [(0, 0, tid, 0), (20000, tid, 0, 2), (60000, 0, tid, 0), (80000, tid, 0, 1)]:
+            lines.append((t + at, f"HOST={host} PROG=app LVL=System NL.EVNT=sched.sched_switch CPU={i} TID={before} PREV.COMM=app "
+                                  f"PREV.PID={before} PREV.STATE={state} NEXT.COMM=app NEXT.PID={after}"))
+    return "".join(f"DATE=20260101120000.{t:06d} {rest}\n" for t, rest in sorted(lines))
+
+
 def measurements(hosts, fields):
     """Returns a log with a measurement of each field on each host. The values of a host and field never change."""
     return "".join(

@@ -224,6 +224,27 @@ class Render(support.Case):
         shades = [sum(color) for color, _ in found[:11]]
         self.assertEqual(shades, sorted(shades, reverse=True), "h2 comes before h10, and larger values are darker")
 
+    def test_threads(self):
+        """--threads draws the spans and states of threads. Without threads, a sentence names what is missing."""
+        disk, running = (0x8c, 0x51, 0x0a), (0x3f, 0xa3, 0x4d)
+        self.log.write_text(nlv_window.threads(40))
+        result = self.render("t.png", "--threads", "--size", "1000x600", self.log)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        picture = read_png(self.scratch / "t.png")[2]
+        places = [(x, y) for x, y in picture.places(disk) if y > 60]  # without the legend
+        rows = sorted({y for _, y in places})
+        strips_of = [y for y in rows if y - 1 not in rows]
+        self.assertGreater(len(strips_of), 5)
+        begin, end = (edge(x for x, y in places if y == strips_of[0]) for edge in (min, max))
+        green = [x for x, y in picture.places(running) if y == strips_of[0]]
+        self.assertAlmostEqual((begin - min(green)) / (end - begin), 0.5, 1, "20 ms before 40 ms")
+        self.assertEqual(self.render("s.png", "--threads", "--size", "300x120", self.log).returncode, 0)
+        self.log.write_text(requests())
+        self.assertEqual(self.render("n.png", "--threads", "--size", "1000x600", self.log).returncode, 0)
+        picture = read_png(self.scratch / "n.png")[2]
+        self.assertEqual(picture.places(disk), [])
+        self.assertGreater(sum(sum(pixel) < 200 for row in picture[60:120] for pixel in row), 300, "the sentence")
+
     def test_own_events_are_not_requests(self):
         """In a recording of the kernel, events of nlkernel with a processor are not requests. nlv names the drawings that fit."""
         self.log.write_text("".join(

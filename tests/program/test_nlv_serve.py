@@ -206,6 +206,29 @@ class Server(ServeCase):
         self.assertEqual([colors[f"web{i}"][0] for i in range(3)], [False, False, False], "the last term applies only to an alternative")
         support.wait_until(lambda: self.get_document("/requests")["total"] == 20, what="the table contains only the requests that match")
 
+    def test_threads_and_tracks(self):
+        """The page shows threads, collapses and pins tracks, and scrolls them. A link contains this."""
+        self.log.write_text(nlv_window.threads(200))
+        self.serve("--threads", self.log)
+        self.assertTrue(self.get_document("/state")["threads"])
+        view = "width=1000&height=500&threads=yes"
+        place = support.wait_until(lambda: (place := json.loads(self.get(f"/picture?{view}")[0].headers["X-Place"]))["scrollMax"] > 2000 and place,
+                                   what="the rows of all threads")
+        found = [self.get_document(f"/find?{view}&x={x}&y={y}") for x in (400, 500, 600) for y in range(100, 200, 4)]
+        self.assertTrue(any("Query, 40 ms" in place.get("text", "") for place in found))
+        self.assertTrue(any("waiting for disk, 40 ms" in place.get("text", "") for place in found))
+        host = self.get_document(f"/track?{view}&action=next")
+        self.assertEqual(host["name"], "h0")
+        first = self.get_document(f"/track?{view}&action=next&track={host['track']}")
+        self.assertEqual(first["name"], "h0 app 100")
+        collapsed = self.get_document(f"/track?{view}&action=toggle&track={host['track']}")["collapsed"]
+        less = json.loads(self.get(f"/picture?{view}&collapsed={collapsed}")[0].headers["X-Place"])["scrollMax"]
+        self.assertLess(less, place["scrollMax"] * 2 / 3)
+        pinned = self.get_document(f"/track?{view}&action=pin&track={first['track']}")["pinned"]
+        self.assertEqual(int(pinned, 16), first["track"])
+        self.assertEqual(self.get_document(f"/track?{view}&action=next&pinned={pinned}")["name"], "h0 app 100", "pinned tracks are first")
+        self.assertGreater(self.get_document(f"/track?{view}&action=next&track={first['track']}&scroll=1000000")["scroll"] + 1, 0)
+
     def test_hostile_parameters_are_rejected(self):
         self.serve(self.log)
         for query in ["width=100000", "width=-1", "width=nan", "width=", "width=1e9", "width=8192&height=8192",
@@ -511,6 +534,45 @@ class Page(ServeCase):
         browser.value("filter('request.duration >')")
         self.wait_for("document.getElementById('status').textContent.includes('request.duration')", "the message about an invalid filter")
         self.assertEqual(matching(), 20)
+
+    def test_threads_and_tracks_in_the_page(self):
+        """The button and the key V show the threads, PageDown and the wheel on the labels scroll them, and K collapses and pins a track."""
+        self.log.write_text(nlv_window.threads(200))
+        self.serve(self.log)
+        self.browser = browser = Browser(self)
+        browser.call("Page.navigate", url=self.url)
+        self.wait_for("shown && state.settled && shown.scrollMax === 0", "the events")
+        browser.value("canvas.focus()")
+        browser.key("v", "v")
+        self.wait_for("shown.scrollMax > 2000", "the threads")
+        self.assertEqual(browser.value("$('threads').getAttribute('aria-pressed')"), "true")
+        browser.key("PageDown")
+        self.wait_for("shown.scroll > 100", "the next threads")
+        browser.key("PageUp")
+        self.wait_for("shown.scroll === 0", "the first threads")
+        x, y = browser.value("main.getBoundingClientRect().left + 20"), browser.value("main.getBoundingClientRect().top + shown.top + 60")
+        browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=400)
+        self.wait_for("shown.scroll === 200", "the threads below")
+        before = browser.value("shown.scrollMax")
+        browser.key("k", "k")
+        self.wait_for("$('status').textContent.startsWith('h0 ') && shown.scroll === 0", "the first track")
+        browser.key("Enter", "\r")
+        self.wait_for(f"shown.scrollMax < {before} * 2 / 3 && look.collapsed", "a collapsed host")
+        browser.key("ArrowDown")
+        self.wait_for("$('status').textContent.startsWith('h1 ')", "the other host")
+        browser.key("ArrowDown")
+        self.wait_for("$('status').textContent.startsWith('h1 app 101')", "its first thread")
+        browser.key("p", "p")
+        self.wait_for("look.pinned", "a pinned thread")
+        link = browser.value("location.hash")
+        self.assertIn("threads=yes", link)
+        self.assertIn("collapsed=", link)
+        browser.key("Escape")
+        browser.value("$('threads').click()")
+        self.wait_for("shown.scrollMax === 0 && !look.threads", "the events")
+        browser.call("Page.navigate", url="about:blank")
+        browser.call("Page.navigate", url=self.url.split("#")[0] + link)
+        self.wait_for("look.threads && look.pinned && shown && shown.scrollMax > 500", "the view of the link")
 
     def test_comparison_of_two_logs_and_of_two_groups(self):
         other = self.scratch / "b.log"

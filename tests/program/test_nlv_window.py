@@ -286,16 +286,66 @@ class Accessible(nlv_window.WindowCase):
 
     def test_collapsed_measurements(self):
         """The key T expands the next collapsed measurement. A click on a name also does."""
-        self.log.write_text(nlv_window.measurements(11, 6))
+        self.log.write_text(nlv_window.measurements(11, 14))
         self.open(self.log)
         first = self.picture()
         shown = nlv_window.strips(first, 640, 120, 860)
-        self.assertIn(len(shown), (22, 33, 44, 55))
+        self.assertIn(len(shown), range(22, 12 * 11, 11))
         self.focus("^nlv")
         self.xdotool("key", "t")
         support.wait_until(lambda: self.picture() != first, what="another measurement is expanded")
         time.sleep(0.5)
         self.assertEqual(len(nlv_window.strips(self.picture(), 640, 120, 860)), len(shown))
+
+    DISK, RUNNING = (0x8c, 0x51, 0x0a), (0x3f, 0xa3, 0x4d)
+
+    def test_threads(self):
+        """V shows a row for each thread with its spans and states. The rows scroll, and a track is collapsed and pinned with the
+        keyboard."""
+        self.log.write_text(nlv_window.threads(200))
+        self.open(self.log)
+        self.focus("^nlv")
+        self.assertEqual(self.picture().places(self.DISK), [])
+        self.xdotool("key", "v")
+        rows = support.wait_until(lambda: sorted({y for x, y in self.picture().places(self.DISK) if y > 150}), what="the states")
+        strips = [y for y in rows if y - 1 not in rows]
+        self.assertGreater(len(strips), 5)
+        self.assertGreater(len([place for place in self.picture().places(self.RUNNING) if place[1] in rows]), 200)
+        first = self.picture()
+        self.xdotool("key", "Next")
+        support.wait_until(lambda: self.picture() != first, what="the next rows")
+        self.xdotool("key", "Prior")
+        support.wait_until(lambda: self.picture() == first, what="the first rows")
+        self.xdotool("key", "k", "Down", "Down", "Return")  # the second thread
+        collapsed = support.wait_until(lambda: len(found := sorted({y for x, y in self.picture().places(self.DISK) if y > 150})) and
+                                       (found[0] == rows[0]) and [y for y in found if y - 1 not in found][1] > strips[1] and found, what="a thread without states")
+        self.assertNotEqual(collapsed, rows)
+        self.xdotool("key", "Return", "p", "Escape")
+        support.wait_until(lambda: sorted({y for x, y in self.picture().places(self.DISK) if y > 100})[0] < rows[0], what="a pinned thread")
+        self.xdotool("key", "v")
+        support.wait_until(lambda: self.picture().places(self.DISK) == [], what="the events")
+
+    def test_a_log_without_threads(self):
+        self.open(self.log)
+        self.focus("^nlv")
+        before = self.picture()
+        self.accessible("press", "toggle button", "Threads")
+        support.wait_until(lambda: self.picture() != before, what="the sentence")
+
+    def test_tracks_collapse_and_pin(self):
+        """A click on a label collapses a track, and another click expands it. With Shift, a click pins it at the top."""
+        self.open(self.log)
+        self.focus("^nlv")
+        self.xdotool("mousemove", "640", "5")
+        time.sleep(0.5)
+        first = self.picture()
+        at = ["mousemove", "20", "250"]
+        self.xdotool(*at, "click", "1", "mousemove", "640", "5")
+        support.wait_until(lambda: self.picture() != first, what="the collapsed lifelines")
+        self.xdotool("key", "t")
+        support.wait_until(lambda: self.picture()[100:600] == first[100:600], what="the expanded lifelines")
+        self.xdotool(*at, "keydown", "shift", "click", "1", "keyup", "shift", "mousemove", "640", "5")
+        support.wait_until(lambda: self.picture() != first, what="the pinned lifelines")
 
     def test_everything_fits_a_narrow_window(self):
         self.log.write_text(nlv_window.branching_requests(300, {150}))

@@ -17,7 +17,10 @@
 #include "requests/assembler.h"
 #include "model/slow.h"
 #include "model/statistics.h"
+#include "model/threads.h"
+#include "model/tracks.h"
 #include "scene/comparison_drawing.h"
+#include "scene/layers.h"
 #include "scene/layout.h"
 #include "scene/scene.h"
 #include "scene/waterfall_drawing.h"
@@ -1979,6 +1982,253 @@ static void test_first_view(void **unused)
     model_free(m);
 }
 
+/* ---- threads ---- */
+
+/* Returns a model whose threads have been read from lines: the time in ms after 12:00:00, and the other fields. */
+static model *read_threads(const char *const *lines, program_reading *reading)
+{
+    const char *path = path_of("threads.log");
+    FILE *file = fopen(path, "w");
+    for (; *lines != NULL; lines++) {
+        int time_ms, at;
+        assert_int_equal(sscanf(*lines, "%d %n", &time_ms, &at), 1);
+        fprintf(file, "DATE=20260101120000.%03d000 LVL=Usage %s\n", time_ms, *lines + at);
+    }
+    fclose(file);
+    model *m = model_new(NULL, reading);
+    model_set_options(m, (model_options){.no_index = true});
+    model_want_threads(m);
+    assert_true(model_add_source(m, path, false));
+    model_load(m);
+    return m;
+}
+
+static int64_t after_noon(double ms)
+{
+    return INT64_C(1767268800) * 1000000000 + (int64_t)(ms * 1e6);
+}
+
+static void check_bar(const GArray *bars, guint i, double begin_ms, double end_ms)
+{
+    const thread_bar *bar = &g_array_index(bars, thread_bar, i);
+    assert_true(i < bars->len);
+    assert_true(bar->begin_ns == after_noon(begin_ms) && bar->end_ns == after_noon(end_ms));
+}
+
+/* Spans of threads are nested in lanes. Pairs of events of different requests do not form spans. */
+static void test_spans_of_threads(void **unused)
+{
+    static const char *const lines[] = {
+        "10 HOST=b PROG=p NL.EVNT=Work TID=10 PID=1 DUR.MS=9",
+        "8 HOST=b PROG=p NL.EVNT=Part TID=10 PID=1 DUR.MS=4",
+        "11 HOST=b PROG=p NL.EVNT=Query.start TID=9 PID=1 REQ.ID=x",
+        "12 HOST=b PROG=p NL.EVNT=Query.start TID=9 PID=1 REQ.ID=y",
+        "13 HOST=b PROG=p NL.EVNT=Query.end TID=9 PID=1 REQ.ID=x",
+        "15 HOST=b PROG=p NL.EVNT=Query.end TID=9 PID=1 REQ.ID=y",
+        "16 HOST=b PROG=p NL.EVNT=Note TID=11 PID=1",
+        "17 HOST=a PROG=q NL.EVNT=Alone PID=3 DUR.MS=1",
+        "18 HOST=a PROG=q NL.EVNT=None DUR.MS=1",
+        NULL,
+    };
+    (void)unused;
+    program_reading reading = {0};
+    model *m = read_threads(lines, &reading);
+    const thread_list *l = model_threads(m);
+    assert_true(l != NULL && l->is_complete && l->names_threads && !l->is_cut);
+    assert_int_equal(l->rows->len, 3);
+    static const char *const expected[][2] = {{"a", "3"}, {"b", "9"}, {"b", "10"}};
+    for (guint i = 0; i < l->rows->len; i++) {
+        const thread_row *r = g_ptr_array_index(l->rows, i);
+        assert_string_equal(r->host, expected[i][0]);
+        assert_string_equal(r->thread, expected[i][1]);
+        assert_null(r->states);
+        assert_int_equal(r->lane_count, i == 0 ? 1 : 2);
+    }
+    const thread_row *queries = g_ptr_array_index(l->rows, 1), *work = g_ptr_array_index(l->rows, 2);
+    check_bar(queries->lanes[0], 0, 11, 13);
+    check_bar(queries->lanes[1], 0, 12, 15);
+    check_bar(work->lanes[0], 0, 1, 10);
+    check_bar(work->lanes[1], 0, 4, 8);
+    assert_string_equal(names_text(l->names, g_array_index(work->lanes[1], thread_bar, 0).name), "Part");
+    assert_int_equal(thread_lane_find(work->lanes[0], after_noon(9.9)), 0);
+    assert_int_equal(thread_lane_find(work->lanes[0], after_noon(10)), 1);
+    model_free(m);
+    static const char *const without[] = {"1 HOST=b PROG=p NL.EVNT=Work DUR.MS=9", NULL};
+    m = read_threads(without, &reading);
+    assert_true(model_threads(m)->rows->len == 0 && !model_threads(m)->names_threads);
+    model_free(m);
+}
+
+#define SWITCH "PROG=x NL.EVNT=sched.sched_switch PREV.COMM=x PREV.STATE="
+
+/* States come from the kernel's events, which may be in any order, and belong to the thread with the same TID. After
+ * lost events, and if the end of a state is missing, the state is unknown. */
+static void test_states_of_threads(void **unused)
+{
+    static const char *const lines[] = {
+        "3 HOST=h CPU=0 TID=7 PREV.PID=7 NEXT.PID=0 " SWITCH "1",
+        "1 HOST=h CPU=0 TID=0 PREV.PID=0 NEXT.PID=7 " SWITCH "0",
+        "2 HOST=h TID=7 PROG=x NL.EVNT=syscalls.sys_enter_recvfrom",
+        "6 HOST=h TID=0 PROG=x NL.EVNT=sched.sched_wakeup EV.PID=7 COMM=app",
+        "8 HOST=h CPU=1 TID=0 PREV.PID=0 NEXT.PID=7 " SWITCH "0",
+        "9 HOST=h TID=7 PROG=x NL.EVNT=syscalls.sys_exit_recvfrom",
+        "10 HOST=h CPU=1 TID=7 PREV.PID=7 NEXT.PID=8 " SWITCH "2",
+        "12 HOST=h CPU=1 TID=8 PREV.PID=9 NEXT.PID=7 " SWITCH "0",
+        "13 HOST=h PROG=nlkernel NL.EVNT=NetLogger.Lost COUNT=5",
+        "14 HOST=h CPU=1 TID=7 PREV.PID=7 NEXT.PID=0 " SWITCH "0",
+        "20 HOST=h PROG=app NL.EVNT=Serve TID=7 PID=5 DUR.MS=19",
+        "19 HOST=h PROG=app NL.EVNT=http.GET.futex TID=7 PID=5 DUR.NS=500000 PARENT.ID=1 STATUS=200",
+        "21 HOST=other PROG=app NL.EVNT=Serve TID=7 PID=5 DUR.MS=19",
+        "22 HOST=h PROG=idle NL.EVNT=Quantum TID=30 FROM=20260101120000.021 DUR.NS=1000000 STATE=0",
+        NULL,
+    };
+    static const struct {
+        double begin_ms, end_ms;
+        thread_state state;
+    } expected[] = {{1, 3, THREAD_RUNNING},
+                    {3, 6, THREAD_NETWORK},
+                    {6, 8, THREAD_RUNNABLE},
+                    {8, 10, THREAD_RUNNING},
+                    {10, 12, THREAD_DISK}};
+    (void)unused;
+    program_reading reading = {0};
+    model *m = read_threads(lines, &reading);
+    const thread_list *l = model_threads(m);
+    assert_int_equal(l->rows->len, 3); /* the states of threads 8 and 9 are unknown */
+    const thread_row *app = g_ptr_array_index(l->rows, 0), *other = g_ptr_array_index(l->rows, l->rows->len - 1);
+    assert_string_equal(app->program, "app");
+    assert_int_equal(app->states->len, G_N_ELEMENTS(expected));
+    for (guint i = 0; i < G_N_ELEMENTS(expected); i++) {
+        check_bar(app->states, i, expected[i].begin_ms, expected[i].end_ms);
+        assert_int_equal(g_array_index(app->states, thread_bar, i).name, expected[i].state);
+    }
+    assert_int_equal(app->waits->len, 1);
+    check_bar(app->waits, 0, 18.5, 19);
+    assert_int_equal(app->running_ns, 4000000);
+    assert_string_equal(other->host, "other");
+    assert_null(other->states); /* the same TID on another host */
+    model_free(m);
+}
+
+/* ---- tracks ---- */
+
+static void test_sets_of_tracks(void **unused)
+{
+    (void)unused;
+    track_set s = {.count = 0}, copy;
+    char text[TRACK_SET_TEXT_SIZE];
+    const uint32_t a = track_key("thread", "a"), b = track_key("host", "a");
+    assert_true(a != 0 && b != 0 && a != b);
+    track_set_put(&s, a, true);
+    track_set_put(&s, b, true);
+    track_set_put(&s, a, true);
+    track_set_write(&s, text);
+    track_set_read(&copy, text);
+    assert_true(copy.count == 2 && track_set_has(&copy, a) && track_set_has(&copy, b));
+    track_set_put(&copy, a, false);
+    assert_true(copy.count == 1 && !track_set_has(&copy, a));
+    for (uint32_t key = 1; key <= TRACK_SET_MAX + 1; key++)
+        track_set_put(&s, key, true);
+    assert_true(s.count == TRACK_SET_MAX && !track_set_has(&s, a) && !track_set_has(&s, 1) && track_set_has(&s, 2));
+    track_set_read(&copy, "..x.ffffffffff.12.-");
+    assert_true(copy.count == 1 && track_set_has(&copy, 0x12));
+}
+
+/* Tracks that are too low to read scroll. A pinned track is above them, and a collapsed track has only a line. */
+static void test_tracks_scroll_collapse_and_pin(void **unused)
+{
+    (void)unused;
+    program_reading reading = {0};
+    FILE *file = fopen(path_of("tracks.log"), "w");
+    for (unsigned i = 0; i < 400; i++)
+        fprintf(file, "DATE=20260101120000.%06u HOST=h PROG=p LVL=Usage NL.EVNT=Kind%u LOAD=%u\n", i * 1000, i % 40,
+                i % 7);
+    fclose(file);
+    model *m = read_model(NULL, path_of("tracks.log"), &reading, (model_options){.no_index = true});
+    cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 900, 400);
+    cairo_t *cr = cairo_create(surface);
+    scene_view view = scene_fit(m, 900, 400);
+    layout l = layout_make(m, &view, cr);
+    assert_true(l.scroll_max == 0); /* pictures do not scroll */
+    view.scrolls = true;
+    l = layout_make(m, &view, cr);
+    assert_true(l.scroll_max > 0 && scene_scroll_page(m, &view, cr) > 50);
+    scene_scroll(m, &view, cr, 1e9);
+    assert_true(view.scroll == l.scroll_max);
+    const layout end = layout_make(m, &view, cr);
+    assert_true(fabs(end.panes[end.pane_count - 1].bottom - end.scroll_bottom) < 1);
+    const uint32_t first = scene_step_track(m, &view, cr, 0, 1), last = l.panes[l.pane_count - 1].track;
+    scene_show_track(m, &view, cr, first);
+    assert_true(view.scroll == 0);
+    assert_true(scene_pin_track(m, &view, cr, last));
+    const layout pinned = layout_make(m, &view, cr);
+    assert_true(pinned.panes[0].track == last && pinned.panes[0].is_pinned && pinned.panes[0].top == pinned.top);
+    assert_true(pinned.scroll_top >= pinned.panes[0].bottom);
+    assert_true(scene_pin_track(m, &view, cr, last));
+    for (unsigned i = 0; i < l.pane_count; i++)
+        scene_toggle_track(m, &view, cr, l.panes[i].track);
+    const layout collapsed = layout_make(m, &view, cr);
+    assert_true(collapsed.scroll_max == 0);
+    for (unsigned i = 0; i < l.pane_count; i++)
+        assert_true(collapsed.panes[i].is_collapsed &&
+                    collapsed.panes[i].bottom - collapsed.panes[i].top <= LAYOUT_LINE);
+    scene_draw(m, &view, cr);
+    assert_true(scene_find_track(m, &view, cr, collapsed.left + 5, collapsed.panes[0].top + 3) == first);
+    assert_true(scene_expand_next(m, &view, cr) && !layout_make(m, &view, cr).panes[0].is_collapsed);
+    cairo_destroy(cr);
+    cairo_surface_destroy(surface);
+    model_free(m);
+}
+
+/* With 200 threads, the rows scroll, and a host collapses. A click on a span finds its record. */
+static void test_rows_of_threads(void **unused)
+{
+    enum { THREADS = 200 };
+    (void)unused;
+    program_reading reading = {0};
+    FILE *file = fopen(path_of("threads.log"), "w");
+    for (unsigned i = 0; i < THREADS; i++)
+        fprintf(file, "DATE=20260101120000.%06u HOST=h%u PROG=p LVL=Usage NL.EVNT=Work TID=%u DUR.MS=100\n", 500000 + i,
+                i / 100, i);
+    fclose(file);
+    model *m = model_new(NULL, &reading);
+    model_want_threads(m);
+    assert_true(model_add_source(m, path_of("threads.log"), false));
+    model_load(m);
+    cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 900, 500);
+    cairo_t *cr = cairo_create(surface);
+    scene_view view = scene_fit(m, 900, 500);
+    view.from_ns = after_noon(300);
+    view.scrolls = view.shows_threads = true;
+    layout l = layout_make(m, &view, cr);
+    assert_int_equal(l.pane_count, 1);
+    assert_true(l.scroll_max > THREADS * 10);
+    GArray *slots = threads_layer_slots(m, &view, false);
+    assert_int_equal(slots->len, THREADS + 2); /* 2 hosts */
+    const thread_slot host = g_array_index(slots, thread_slot, 0), slot = g_array_index(slots, thread_slot, 3);
+    g_array_free(slots, TRUE);
+    const double x = layout_x(&l, &view, after_noon(450)), y = l.panes[0].top + slot.top + slot.height / 3;
+    scene_found found;
+    assert_true(scene_find(m, &view, cr, x, y, &found) && found.record == 2);
+    char *text = scene_describe_thread(m, &view, cr, x, y);
+    assert_string_equal(text, "Work, 100 ms\nh0 p 2");
+    g_free(text);
+    const uint32_t pinned = threads_layer_track(m, &slot);
+    scene_toggle_track(m, &view, cr, threads_layer_track(m, &host));
+    slots = threads_layer_slots(m, &view, false);
+    assert_int_equal(slots->len, THREADS / 2 + 2);
+    g_array_free(slots, TRUE);
+    scene_toggle_track(m, &view, cr, threads_layer_track(m, &host));
+    assert_false(scene_pin_track(m, &view, cr, threads_layer_track(m, &host)));
+    assert_true(scene_pin_track(m, &view, cr, pinned));
+    l = layout_make(m, &view, cr);
+    assert_true(l.pane_count == 2 && l.panes[0].is_pinned && l.scroll_top > l.panes[0].top + 10);
+    scene_draw(m, &view, cr);
+    cairo_destroy(cr);
+    cairo_surface_destroy(surface);
+    model_free(m);
+}
+
 /*
  * If a gap covers nearly the whole log, the first view shows the side that records cover evenly, although the other
  * side has more records.
@@ -2547,6 +2797,11 @@ int main(void)
         cmocka_unit_test(test_feed_without_space),
         cmocka_unit_test(test_feed_without_temporary_file),
         cmocka_unit_test(test_names_are_limited),
+        cmocka_unit_test(test_spans_of_threads),
+        cmocka_unit_test(test_states_of_threads),
+        cmocka_unit_test(test_sets_of_tracks),
+        cmocka_unit_test(test_tracks_scroll_collapse_and_pin),
+        cmocka_unit_test(test_rows_of_threads),
         cmocka_unit_test(test_short_lists_are_small),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
