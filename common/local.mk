@@ -135,6 +135,8 @@ noinst_LIBRARIES += %D%/libcommon.a
 	%D%/program/glib_error.h \
 	%D%/requests/trace.c \
 	%D%/requests/trace.h \
+	%D%/requests/field_units.c \
+	%D%/requests/field_units.h \
 	%D%/requests/drawing.c \
 	%D%/requests/drawing.h \
 	%D%/requests/whole_spans.c \
@@ -238,11 +240,22 @@ if BUILD_AGENTS
 	%D%/agents/ldap_directory.h
 common_libs += $(LDAP_LIBS)
 endif
-%C%_libcommon_a_CPPFLAGS = $(AM_CPPFLAGS) -DNL_DRAWINGS='"$(datadir)/netlogger/drawings"'
+CLEANFILES += %D%/requests/sensor_units.c
+
+# The units of the sensors' fields, from their documentation. A field that several events have is documented once.
+%D%/requests/sensor_units.c: doc/sensors.md
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && { echo '#include "requests/field_units.h"'; echo 'const sensor_unit sensor_units[] = {'; \
+	  awk '/^### / { event = $$2 } \
+	       /^- `/ { field = $$2; gsub(/[`:]/, "", field); \
+	                if (match($$0, /^- `[^`]*` \([^)]*\)/)) { unit = substr($$0, 1, RLENGTH - 1); sub(/.*\(/, "", unit); units[field] = unit } \
+	                if (field in units) printf "    {\"%s\", \"%s\", \"%s\"},\n", event, field, units[field] }' $(srcdir)/doc/sensors.md; \
+	  echo '    {0},'; echo '};'; } > $@.new && mv $@.new $@
+
+%C%_libcommon_a_CPPFLAGS = $(AM_CPPFLAGS) -DNL_DRAWINGS='"$(datadir)/netlogger/drawings"' -DNL_SCHEMAS='"$(datadir)/netlogger/schemas"'
 %C%_libcommon_a_CFLAGS = $(AM_CFLAGS) $(SECCOMP_CFLAGS) $(XML_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) $(BABELTRACE_CFLAGS)
 
 # The names of the system calls, from the headers of the machine.
-nodist_%C%_libcommon_a_SOURCES = common/synthesis/syscall_names.c
+nodist_%C%_libcommon_a_SOURCES = %D%/requests/sensor_units.c common/synthesis/syscall_names.c
 common/synthesis/syscall_names.c: Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
 	echo '#include <sys/syscall.h>' | $(CC) $(CPPFLAGS) -E -dM - > $@.macros && { \

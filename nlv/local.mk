@@ -47,6 +47,8 @@ drawingsdir = $(datadir)/netlogger/drawings
 dist_drawings_DATA = examples/dpss/dpss.nlv \
 	%D%/drawings/http.nlv %D%/drawings/gridftp.nlv %D%/drawings/bp-workflow.nlv %D%/drawings/kernel-sched.nlv %D%/drawings/kernel-interrupts.nlv \
 	%D%/drawings/connections.nlv %D%/drawings/time-sequence.nlv %D%/drawings/path.nlv %D%/drawings/kernel-cpus.nlv %D%/drawings/kernel-request.nlv
+schemasdir = $(datadir)/netlogger/schemas
+dist_schemas_DATA = examples/dpss/dpss.schema
 desktopdir = $(datadir)/applications
 metainfodir = $(datadir)/metainfo
 mimedir = $(datadir)/mime/packages

@@ -92,6 +92,8 @@ assembler *assembler_new(const assembler_options *options)
     assembler *a = g_new0(assembler, 1);
     a->options = *options;
     a->reader = request_reader_new(options->ids, options->fraction);
+    if (options->has_nanoseconds)
+        request_reader_expect_nanoseconds(a->reader);
     if (options->splits_unnamed)
         request_reader_split_unnamed(a->reader);
     a->graph = request_graph_new(request_reader_names(a->reader));
@@ -730,9 +732,10 @@ static bool selects_event(const assembler *a, const nl_record *record, bool *fir
     char buffer[REQUEST_UNNAMED_SIZE];
     nl_string name = record->event;
     int64_t duration_ns;
-    bool begins;
+    bool begins, has_nanoseconds = a->options.has_nanoseconds;
     size_t i = 0;
-    if (events != NULL && name.size == 0 && request_duration(record, a->options.fraction, &duration_ns, &begins))
+    if (events != NULL && name.size == 0 &&
+        request_duration(record, a->options.fraction, &has_nanoseconds, &duration_ns, &begins))
         name = request_unnamed(a->options.splits_unnamed ? record->prog : (nl_string){0}, buffer);
     while (events != NULL && events[i] != NULL &&
            (strlen(events[i]) != name.size || memcmp(events[i], name.data, name.size) != 0))

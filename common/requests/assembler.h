@@ -58,9 +58,10 @@ typedef struct assembler_options {
      * names.
      */
     const char *const *events;
-    bool again;          /* each occurrence of the first event in `events` begins a new request */
-    bool untraced;       /* ignore records that have a trace ID, because another assembler builds their requests */
-    bool splits_unnamed; /* see request_reader_split_unnamed */
+    bool again;           /* each occurrence of the first event in `events` begins a new request */
+    bool untraced;        /* ignore records that have a trace ID, because another assembler builds their requests */
+    bool has_nanoseconds; /* see request_reader_expect_nanoseconds */
+    bool splits_unnamed;  /* see request_reader_split_unnamed */
     nl_fraction fraction;
     /*
      * The name of the field whose first value in a request is the request's group. If `by` is "HOST", the group is the

@@ -4,6 +4,7 @@
 #include "requests/infer.h"
 
 #include "requests/event_names.h"
+#include "requests/field_units.h"
 #include "requests/hash64.h"
 #include "requests/request_reader.h"
 
@@ -767,10 +768,10 @@ static void choose_series(const inference *in, GArray *all)
 }
 
 /*
- * Returns the unit of a series, or "". Finds the unit by the field's name, and for loads of processors also by the
- * values.
+ * Returns the unit of a series, or "". Finds the unit in schemas, or otherwise by the field's name, and for loads of
+ * processors also by the values.
  */
-static const char *find_unit(const char *field, const series *s)
+static const char *find_unit(const field_units *declared, const char *event, const char *field, const series *s)
 {
     static const struct {
         const char *word, *unit;
@@ -778,9 +779,11 @@ static const char *find_unit(const char *field, const series *s)
                  {"usec", "µs"},   {"ms", "ms"}, {"msec", "ms"},     {"sec", "s"}, {"secs", "s"},  {"seconds", "s"}};
     static const char *const states[] = {"busy",   "user", "nice", "sys",     "system", "idle",
                                          "iowait", "wait", "irq",  "softirq", "steal"};
-    const char *word = last_word(field);
+    const char *word = last_word(field), *unit = field_units_find(declared, event, field);
     if (s->is_rate)
         return "bytes/s";
+    if (unit != NULL)
+        return strcmp(unit, "us") == 0 ? "µs" : unit;
     for (size_t i = 0; i < G_N_ELEMENTS(units); i++)
         if (g_ascii_strcasecmp(word, units[i].word) == 0)
             return g_ascii_strcasecmp(field, units[i].unit) != 0 ? units[i].unit : "";
@@ -795,6 +798,7 @@ static const char *find_unit(const char *field, const series *s)
 static void add_loadlines(inference *in)
 {
     GArray *all = find_series(in);
+    field_units *declared = all->len > 0 ? field_units_new() : NULL;
     choose_series(in, all);
     for (guint i = 0; i < all->len; i++) {
         const series *s = &g_array_index(all, series, i);
@@ -810,11 +814,13 @@ static void add_loadlines(inference *in)
             is_shared = other->is_chosen && j != i && other->field == s->field;
         }
         char *longer = g_strdup_printf("%s of %s", field, event);
-        drawing_add_loadline(in->result, is_shared ? longer : field, event, field, find_unit(field, s))->rate =
-            s->is_rate;
+        drawing_add_loadline(in->result, is_shared ? longer : field, event, field, find_unit(declared, event, field, s))
+            ->rate = s->is_rate;
         g_free(longer);
         in->used[s->event] |= !s->is_rate; /* an event with a rate is also drawn as a point */
     }
+    if (declared != NULL)
+        field_units_free(declared);
     g_array_free(all, TRUE);
 }
 

@@ -505,25 +505,25 @@ static inline bool may_be_duration(nl_string name)
 
 /* Like request_duration, for a record whose fields before the index `first` are not durations. */
 static __attribute__((noinline)) bool read_duration(const nl_record *record, size_t first, nl_fraction fraction,
-                                                    int64_t *duration_ns, bool *begins)
+                                                    bool *has_nanoseconds, int64_t *duration_ns, bool *begins)
 {
     field_layout layout = {0};
     const found_fields f = {record, &layout};
     unsigned rounding;
-    bool has_nanoseconds = false;
     for (size_t i = first; i < record->field_count; i++)
         if (may_be_duration(record->fields[i].name))
             add_use(&layout, record->fields[i].name, i);
-    *duration_ns = duration_of(fraction, &f, &has_nanoseconds, &rounding);
+    *duration_ns = duration_of(fraction, &f, has_nanoseconds, &rounding);
     *begins = phase_of(&f) == 'X';
     return *duration_ns >= 0;
 }
 
-bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *duration_ns, bool *begins)
+bool request_duration(const nl_record *record, nl_fraction fraction, bool *has_nanoseconds, int64_t *duration_ns,
+                      bool *begins)
 {
     for (size_t i = 0; i < record->field_count; i++)
         if (may_be_duration(record->fields[i].name))
-            return read_duration(record, i, fraction, duration_ns, begins);
+            return read_duration(record, i, fraction, has_nanoseconds, duration_ns, begins);
     return false; /* most records have no duration */
 }
 
@@ -834,6 +834,11 @@ char *request_reader_name_request(const request_reader *r)
 const clock_bounds *request_reader_clocks(const request_reader *r)
 {
     return r->clocks;
+}
+
+void request_reader_expect_nanoseconds(request_reader *r)
+{
+    r->has_nanoseconds = true;
 }
 
 bool request_reader_has_nanoseconds(const request_reader *r)

@@ -64,9 +64,11 @@ bool request_reader_find_bytes(const request_reader *r, double *bytes, nl_string
 
 /*
  * Finds the duration of a span in a record. Sets *duration_ns. Sets *begins to true if the record's time is the span's
- * start, or to false if it is the span's end. Returns false if the record has no duration.
+ * start, or to false if it is the span's end. *has_nanoseconds states whether an earlier duration without a unit was in
+ * nanoseconds; the function sets it to true if this duration is. Returns false if the record has no duration.
  */
-bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *duration_ns, bool *begins);
+bool request_duration(const nl_record *record, nl_fraction fraction, bool *has_nanoseconds, int64_t *duration_ns,
+                      bool *begins);
 
 /*
  * The name of the event of a record that has a duration but no event, such as a record of an access log. A reader does
@@ -91,6 +93,9 @@ nl_string request_unnamed(nl_string program, char buffer[REQUEST_UNNAMED_SIZE]);
  * timeout.
  */
 bool request_is_failure(const nl_record *record);
+
+/* Tells the reader that whole durations without a unit are in nanoseconds, from the first record. */
+void request_reader_expect_nanoseconds(request_reader *r);
 
 /* Returns whether a duration without a unit was in nanoseconds. */
 bool request_reader_has_nanoseconds(const request_reader *r);

@@ -180,9 +180,12 @@ static void extract_duration(extractor *x, const nl_record *record, batch *b, ba
 {
     char buffer[REQUEST_UNNAMED_SIZE];
     int64_t duration_ns;
-    bool begins;
-    if (!request_duration(record, x->fraction, &duration_ns, &begins))
+    bool begins, has_nanoseconds = x->has_nanoseconds != NULL && *x->has_nanoseconds;
+    const bool had_nanoseconds = has_nanoseconds;
+    if (!request_duration(record, x->fraction, &has_nanoseconds, &duration_ns, &begins))
         return;
+    if (has_nanoseconds && !had_nanoseconds && x->has_nanoseconds != NULL)
+        *x->has_nanoseconds = true;
     if (record->event.size == 0)
         row->event = names_put_cached(x->names.events, &x->events,
                                       request_unnamed(x->spec->splits_unnamed ? record->prog : (nl_string){0}, buffer));

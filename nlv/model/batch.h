@@ -8,6 +8,8 @@
 
 #include "clocks/correction.h"
 
+#include <stdatomic.h>
+
 /* A record's place consists of the number of the record's file and its position in that file (log_file.h). */
 enum { PLACE_POSITION_BITS = 48, PLACE_FILES_MAX = 1 << 16 };
 
@@ -75,7 +77,8 @@ typedef struct extractor {
     const correction *clocks; /* NULL: do not correct the times */
     const time_zones *zones;  /* NULL: no record is in another time zone */
     nl_fraction fraction;
-    const char *log; /* name of the records' log (log_file.log), or NULL */
+    atomic_bool *has_nanoseconds; /* see request_duration; all extractors of the logs share it; NULL: unknown */
+    const char *log;              /* name of the records' log (log_file.log), or NULL */
     batch_names names;
     name_cache events, hosts, progs, colors;
 } extractor;

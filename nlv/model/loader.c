@@ -10,6 +10,7 @@
 #include "model/index_keeper.h"
 #include "model/request_reading.h"
 #include "model/subset.h"
+#include "requests/request_reader.h"
 
 #include <glib/gstdio.h>
 #include <pthread.h>
@@ -53,6 +54,8 @@ struct loader {
     bool has_shown_threads;         /* the model has all threads that `threading` has read */
     gint64 threads_paused_until_us; /* a growing log must not make the loader publish all the time */
     int64_t threads_shown_us;       /* time that `threading` had taken when the model last received its threads */
+    atomic_bool has_nanoseconds;    /* see request_duration */
+    bool reads_nanoseconds;         /* all records of the store were read with has_nanoseconds */
     model_options options;
     size_t memory_max; /* bytes */
     bool is_live;      /* a source that is not a file may still deliver records */
@@ -305,6 +308,12 @@ typedef struct part_reading {
     bool met_nul;
 } part_reading;
 
+/* Returns whether records were read before nlv knew that durations without a unit are in nanoseconds. */
+static bool has_new_unit(const loader *l)
+{
+    return model_has_nanoseconds(l->model) && !l->reads_nanoseconds;
+}
+
 static bool take_part(void *user, scan_part *part)
 {
     part_reading *r = user;
@@ -322,7 +331,7 @@ static bool take_part(void *user, scan_part *part)
     }
     take_rows(l, &part->rows);
     count_bytes(l);
-    return !l->stopping && !l->is_full && !model_has_request(l->model);
+    return !l->stopping && !l->is_full && !model_has_request(l->model) && !has_new_unit(l);
 }
 
 static extractor *new_extractor(const loader *l, const source *s)
@@ -337,6 +346,7 @@ static extractor *new_extractor(const loader *l, const source *s)
     x->filter = f == NULL ? NULL : l->selects_requests ? f->shown : f->direct;
     x->clocks = model_clocks(l->model);
     x->zones = model_zones(l->model);
+    x->has_nanoseconds = model_nanosecond_flag(l->model);
     x->log = source_file(s) != NULL ? source_file(s)->log : NULL;
     return x;
 }
@@ -365,6 +375,7 @@ static void scan_source(loader *l, source *s)
     job.filter = r.extractor->filter;
     job.clocks = r.extractor->clocks;
     job.zones = r.extractor->zones;
+    job.has_nanoseconds = model_nanosecond_flag(l->model);
     job.has_prints = indexed_source(l) == s;
     scan_run(&job, take_part, &r);
     g_free(r.extractor);
@@ -620,6 +631,7 @@ static void add_selected(loader *l, const GArray *places)
                      .filter = f->shown,
                      .clocks = model_clocks(l->model),
                      .zones = model_zones(l->model),
+                     .has_nanoseconds = model_nanosecond_flag(l->model),
                      .names = into->names};
     model_lock(l->model);
     store_settle(model_own_store(l->model));
@@ -982,6 +994,11 @@ static bool read_source(loader *l, source *s, source_state state)
     if (state == SOURCE_LAST) {
         take_directly(l, s, source_finish);
         source_go_on(s);
+    }
+    if (has_new_unit(l)) {
+        l->reads_nanoseconds = true;
+        model_tell(l->model, g_strdup(REQUEST_NANOSECONDS));
+        read_again(l, drawing_copy(model_drawing(l->model)), COLORS_AGAIN, false);
     }
     if (full_store_is_behind(l->full, l->sources))
         full_store_forget(l->full, model_own_store(l->model));

@@ -38,7 +38,7 @@ struct model {
     atomic_bool find_changed;
     compare_query *next_query; /* query of model_compare; NULL: no query is waiting */
     comparison *comparison;    /* NULL: not finished */
-    atomic_bool wants_threads;
+    atomic_bool wants_threads, has_nanoseconds;
     thread_list *threads;       /* NULL: not read yet */
     atomic_uint threads_share;  /* the share that model_threads_progress returns, in thousandths */
     atomic_uint found_share;    /* share of the logs that a search or comparison has read, in thousandths */
@@ -432,6 +432,16 @@ double model_threads_progress(const model *m)
     return m->threads_share / 1000.0;
 }
 
+atomic_bool *model_nanosecond_flag(model *m)
+{
+    return &m->has_nanoseconds;
+}
+
+bool model_has_nanoseconds(const model *m)
+{
+    return m->has_nanoseconds;
+}
+
 bool model_wants_threads(const model *m)
 {
     return m->wants_threads;
@@ -554,6 +564,7 @@ GArray *model_jobs(const model *m)
     for (guint i = 0; i < m->files->len; i++) {
         const log_file *f = g_ptr_array_index(m->files, i);
         scan_job job = {.file = f, .from = f->forgotten, .to = f->scanned, .clocks = m->clocks};
+        job.has_nanoseconds = (atomic_bool *)&m->has_nanoseconds;
         guint first = f->first_block, end = log_file_find_block(f, f->scanned);
         job.block_count = end - first;
         if (end > first)

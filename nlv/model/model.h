@@ -133,6 +133,9 @@ const request_list *model_requests(const model *m);
  */
 double model_requests_progress(const model *m);
 
+/* Returns whether whole durations without a unit are in nanoseconds (request_duration). Needs no lock. */
+bool model_has_nanoseconds(const model *m);
+
 size_t model_count(const model *m);
 
 /*

@@ -59,6 +59,9 @@ compare_query *model_take_compare(model *m);
 /* Sets the finished comparison. Discards `c` if model_compare was called again. Takes ownership of `c`. Locks. */
 void model_set_comparison(model *m, comparison *c);
 
+/* Returns the flag that all extractors share (extractor.has_nanoseconds). */
+atomic_bool *model_nanosecond_flag(model *m);
+
 /* Returns whether model_want_threads was called. Needs no lock. */
 bool model_wants_threads(const model *m);
 

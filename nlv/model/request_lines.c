@@ -362,6 +362,8 @@ static lookup *find_lookup(const model *m, size_t lifeline)
         l->reader = request_reader_new((const char *const *)model_lifeline(m, lifeline)->ids,
                                        files->len > 0 ? ((const log_file *)g_ptr_array_index(files, 0))->fraction
                                                       : NL_FRACTION_DECIMAL);
+        if (model_has_nanoseconds(m))
+            request_reader_expect_nanoseconds(l->reader);
         if (drawing_splits_unnamed(model_drawing(m)))
             request_reader_split_unnamed(l->reader);
         l->knowledge = request_learning_new(request_reader_names(l->reader));

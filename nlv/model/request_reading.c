@@ -597,6 +597,7 @@ static void add_kind(request_reading *r, const GPtrArray *lifelines, guint i)
                                            .events = l->again ? (const char *const *)l->events : NULL,
                                            .again = l->again,
                                            .untraced = !l->traced && first->traced,
+                                           .has_nanoseconds = model_has_nanoseconds(r->model),
                                            .splits_unnamed = drawing_splits_unnamed(r->drawing),
                                            .fraction = r->fraction,
                                            .where = r->requests,
@@ -612,7 +613,8 @@ static void request_reading_begin(request_reading *r, const GPtrArray *sources)
     request_reading_end(r);
     r->drawing = drawing_copy(model_drawing(r->model));
     if (r->purpose == READING_THREADS)
-        r->threads = thread_collector_new(r->drawing, r->fraction, MIN(r->memory_max / THREADS_SHARE, MEMORY_MAX));
+        r->threads = thread_collector_new(r->drawing, r->fraction, MIN(r->memory_max / THREADS_SHARE, MEMORY_MAX),
+                                          model_has_nanoseconds(r->model));
     GPtrArray *lifelines = drawing_find_requests(r->drawing, false);
     if (lifelines->len == 0)
         g_ptr_array_add(lifelines, (void *)&drawing_threads);

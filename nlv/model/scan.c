@@ -238,6 +238,7 @@ static void worker_begin(worker *w, const scan_job *job)
                                 .filter = job->filter,
                                 .clocks = job->clocks,
                                 .zones = job->zones,
+                                .has_nanoseconds = job->has_nanoseconds,
                                 .fraction = job->file->fraction,
                                 .log = job->file->log,
                                 .names = job->names}};

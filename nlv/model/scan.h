@@ -17,10 +17,11 @@ typedef struct scan_job {
     const log_block *blocks; /* the blocks between `from` and `to`, if the log is binary */
     size_t block_count;
     const spec *spec;
-    bool keeps_none;          /* read the bytes, but extract no records */
-    const nl_filter *filter;  /* NULL: all records */
-    const correction *clocks; /* NULL: times as they were logged */
-    const time_zones *zones;  /* NULL: no record is in another time zone */
+    bool keeps_none;              /* read the bytes, but extract no records */
+    const nl_filter *filter;      /* NULL: all records */
+    const correction *clocks;     /* NULL: times as they were logged */
+    const time_zones *zones;      /* NULL: no record is in another time zone */
+    atomic_bool *has_nanoseconds; /* see extractor; NULL: unknown */
     batch_names names;
     bool has_prints; /* compute fingerprints */
 } scan_job;

@@ -106,10 +106,12 @@ static void free_kernel(gpointer data)
     g_free(t);
 }
 
-thread_collector *thread_collector_new(const drawing *d, nl_fraction fraction, size_t memory_max)
+thread_collector *thread_collector_new(const drawing *d, nl_fraction fraction, size_t memory_max, bool has_nanoseconds)
 {
     thread_collector *c = g_new0(thread_collector, 1);
     c->reader = request_reader_new(NULL, fraction);
+    if (has_nanoseconds)
+        request_reader_expect_nanoseconds(c->reader);
     c->ids = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
     for (guint i = 0; i < d->lifelines->len; i++)
         g_ptr_array_add(c->ids, g_strdupv(((const drawing_lifeline *)g_ptr_array_index(d->lifelines, i))->ids));

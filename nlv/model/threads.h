@@ -72,8 +72,8 @@ const char *thread_state_text(thread_state state);
 typedef struct thread_collector thread_collector;
 
 /* Creates a collector, which the caller frees. The lifelines of `d` name the fields that identify requests. The spans
- * and states need at most memory_max bytes. */
-thread_collector *thread_collector_new(const drawing *d, nl_fraction fraction, size_t memory_max);
+ * and states need at most memory_max bytes. For has_nanoseconds, see model_has_nanoseconds. */
+thread_collector *thread_collector_new(const drawing *d, nl_fraction fraction, size_t memory_max, bool has_nanoseconds);
 void thread_collector_free(thread_collector *c); /* NULL is allowed */
 
 /* Adds a record. Records must be nearly in the order of time. */

@@ -326,6 +326,33 @@ class Render(support.Case):
         self.assertIn("[point Oops]\nevent=Oops\n", text)
         self.assertEqual(self.render("b.png", "--config", config, self.log).returncode, 0)
 
+    def test_units_come_from_schemas_and_from_the_sensors_documentation(self):
+        folder = self.scratch / "share" / "netlogger" / "schemas"
+        folder.mkdir(parents=True)
+        (folder / "mine.schema").write_text("[schema]\nname=mine\n\n[Furnace]\nHEAT=double; K; temperature\nDRAFT=double\n")
+        self.log.write_text("".join(
+            f"DATE=202601011200{i:02d} HOST=h PROG=p LVL=Usage NL.EVNT={event} {field}={1000 + i * i % 7}\n"
+            for i in range(60) for event, field in (("Furnace", "HEAT"), ("Furnace", "DRAFT"), ("MemoryFree", "MEM.FREE"), ("DiskIo", "DISK.READ"),
+                                                    ("TcpConnection", "TCP.RTT"), ("Other", "MEM.FREE"))))
+        config = self.scratch / "found.nlv"
+        result = self.run_program(self.nlv, "--write-config", config, self.log, env={**os.environ, "XDG_DATA_HOME": str(self.scratch / "share")})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        units = {tuple(re.search(rf"^{key}=(.*)$", section, re.M).group(1) for key in ("event", "field")):
+                 (re.search(r"^unit=(.*)$", section, re.M) or [None, ""])[1] for section in config.read_text().split("[loadline ")[1:]}
+        self.assertEqual(units, {("Furnace", "HEAT"): "K", ("Furnace", "DRAFT"): "", ("MemoryFree", "MEM.FREE"): "bytes",
+                                 ("DiskIo", "DISK.READ"): "bytes/s", ("TcpConnection", "TCP.RTT"): "µs", ("Other", "MEM.FREE"): ""})
+
+    def test_whole_durations_of_go_are_nanoseconds(self):
+        """A duration that is too large for seconds shows the unit of all durations, also of those before it."""
+        self.log.write_text("".join(json.dumps({
+            "time": f"2026-01-01T12:00:{i:02}Z", "host": "web", "program": "api", "duration": 40000 if i < 20 else 400000000}) + "\n"
+            for i in range(60)))
+        result = self.render("t.png", "--size", "1000x600", self.log)
+        self.assertIn("read as nanoseconds", result.stderr)
+        picture = read_png(self.scratch / "t.png")[2]
+        blue = [sum(pixel[2] > pixel[0] + 60 for pixel in picture[y][80:980]) for y in range(70, 300)]
+        self.assertLess(max(blue), 450, "bars of 0.4 s in a minute")
+
     def test_drawing_is_written_to_a_pipe_or_through_a_link(self):
         pipe, link, target = (self.scratch / name for name in ["pipe", "link", "target.nlv"])
         os.mkfifo(pipe)

@@ -134,6 +134,16 @@ class Server(ServeCase):
         self.serve("--where", "request.duration > 1s", log)
         support.wait_until(lambda: self.get_document("/state")["records"] == 2, what="the records of the filter")
 
+    def test_durations_in_nanoseconds(self):
+        """A later duration shows that the durations are in nanoseconds. This also applies to the first requests."""
+        self.log.write_text("".join(json.dumps({"time": f"2026-01-01T12:00:{i:02}Z", "host": "web", "duration": 40000 if i < 20 else 400000000}) + "\n"
+                                    for i in range(60)))
+        self.serve(self.log)
+        support.wait_until(lambda: (state := self.get_document("/state"))["requests"] == 60 and state["found"] == 1, what="all requests")
+        for descending, duration in ("yes", "400 ms"), ("no", "40 µs"):
+            rows = self.get_document(f"/requests?sort=duration&descending={descending}&rows=1")["rows"]
+            self.assertEqual(rows[0]["durationText"], duration)
+
     def test_spans_of_threads_are_requests(self):
         """In a trace of Chrome, spans of a thread are nested; spans of another thread are not part of the request."""
         log, events = self.scratch / "trace.json", []
