@@ -768,16 +768,13 @@ static void append_clock(GString *text, store_clock clock)
         g_string_append_printf(text, "  (clock \302\261 %g ms)", error_ns / 1e6);
 }
 
-char *model_describe(const model *m, uint32_t record)
+char *model_describe(const model *m, uint32_t record, const char *time)
 {
     const store *s = m->store;
-    char time[NL_TIME_TEXT_SIZE];
-    nl_time_format_iso(store_time(s, record), time);
     GString *text = g_string_new(NULL);
-    char *from = strchr(time, 'T');
-    g_string_append_printf(
-        text, "%s  %s  %s  %s", from != NULL ? from + 1 : time, names_text(s->names.events, store_event(s, record)),
-        names_text(s->names.hosts, store_host(s, record)), names_text(s->names.progs, store_prog(s, record)));
+    g_string_append_printf(text, "%s  %s  %s  %s", time, names_text(s->names.events, store_event(s, record)),
+                           names_text(s->names.hosts, store_host(s, record)),
+                           names_text(s->names.progs, store_prog(s, record)));
     append_clock(text, store_clock_at(s, store_host(s, record), record));
     if (!model_record(m, record, append_fields, text))
         g_string_append(text, "  (no longer in the log)");

@@ -210,10 +210,10 @@ void model_set_extra(model *m, drawing *extra);
 GArray *model_jobs(const model *m);
 
 /*
- * Returns a record as text, "12:00:01.5 Event HOST PROG FIELD=value ...", without control characters. The caller frees
- * it with g_free.
+ * Returns a record as text, "TIME Event HOST PROG FIELD=value ...", without control characters. `time` is the text of
+ * its time. The caller frees the result with g_free.
  */
-char *model_describe(const model *m, uint32_t record);
+char *model_describe(const model *m, uint32_t record, const char *time);
 
 /* Calls `take` with a record as logged, but with a corrected time if the model corrects clocks. Returns false if the
  * record is no longer available. */

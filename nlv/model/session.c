@@ -93,6 +93,26 @@ static void put_marks(GKeyFile *file, const session *s)
     }
 }
 
+static void put_tracks(GKeyFile *file, const char *name, const track_set *tracks)
+{
+    char text[TRACK_SET_TEXT_SIZE];
+    track_set_write(tracks, text);
+    if (*text != '\0')
+        g_key_file_set_string(file, "tracks", name, text);
+}
+
+static void take_tracks(GKeyFile *file, const char *name, track_set *tracks)
+{
+    char *text = g_key_file_get_string(file, "tracks", name, NULL);
+    track_set_read(tracks, text != NULL ? text : "");
+    g_free(text);
+}
+
+static bool has_same_tracks(const track_set *a, const track_set *b)
+{
+    return a->count == b->count && memcmp(a->keys, b->keys, a->count * sizeof *a->keys) == 0;
+}
+
 char *session_text(const session *s)
 {
     GKeyFile *file = g_key_file_new();
@@ -115,6 +135,13 @@ char *session_text(const session *s)
         g_key_file_set_uint64(file, "chosen", "place", s->choice_place);
         g_key_file_set_uint64(file, "chosen", "lifeline", s->choice_lifeline);
     }
+    if (s->clock != 0)
+        g_key_file_set_integer(file, "view", "clock", (int)s->clock);
+    if (s->threads)
+        g_key_file_set_boolean(file, "view", "threads", true);
+    put_tracks(file, "collapsed", &s->collapsed);
+    put_tracks(file, "expanded", &s->expanded);
+    put_tracks(file, "pinned", &s->pinned);
     put_marks(file, s);
     char *text = g_key_file_to_data(file, NULL, NULL);
     g_key_file_free(file);
@@ -156,6 +183,11 @@ session *session_parse(const char *text)
         s->choice_ns = g_key_file_get_int64(file, "chosen", "time", NULL);
         s->choice_place = g_key_file_get_uint64(file, "chosen", "place", NULL);
         s->choice_lifeline = g_key_file_get_uint64(file, "chosen", "lifeline", NULL);
+        s->clock = (unsigned)g_key_file_get_integer(file, "view", "clock", NULL);
+        s->threads = g_key_file_get_boolean(file, "view", "threads", NULL);
+        take_tracks(file, "collapsed", &s->collapsed);
+        take_tracks(file, "expanded", &s->expanded);
+        take_tracks(file, "pinned", &s->pinned);
         take_marks(file, s);
     }
     g_key_file_free(file);
@@ -180,6 +212,11 @@ const char *session_difference(const session *a, const session *b)
             return "a note";
     if (a->has_choice != b->has_choice || (a->has_choice && a->choice_place != b->choice_place))
         return "the choice";
+    if (a->clock != b->clock)
+        return "the clock of the times";
+    if (!has_same_tracks(&a->collapsed, &b->collapsed) || !has_same_tracks(&a->expanded, &b->expanded) ||
+        !has_same_tracks(&a->pinned, &b->pinned))
+        return "the tracks";
     return "the view";
 }
 

@@ -7,6 +7,8 @@
 #ifndef NLV_SESSION_H
 #define NLV_SESSION_H
 
+#include "model/tracks.h"
+
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,7 +32,10 @@ typedef struct session {
     int64_t choice_ns;            /* time of the record */
     uint64_t choice_place;        /* place of the record (batch.h) */
     size_t choice_lifeline;       /* index of the lifeline that contains the record */
-    GArray *marks;                /* session_mark, by time */
+    unsigned clock;               /* how times are written (axis_clock) */
+    bool threads;                 /* a row for each thread is shown */
+    track_set collapsed, expanded, pinned;
+    GArray *marks; /* session_mark, by time */
 } session;
 
 session *session_new(void);

@@ -35,6 +35,10 @@ static double quantile(const float *sorted, size_t count, double share)
 /* Completes `s` from the first `count` values of the sample, and adds `s` to the result. */
 static void add_sample(range *r, segment_statistics s, size_t count)
 {
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (double)r->sample[i];
+    s.sum_ns = sum * (double)s.count / (double)count;
     qsort(r->sample, count, sizeof *r->sample, by_size);
     s.p50_ns = quantile(r->sample, count, 0.5);
     s.p90_ns = quantile(r->sample, count, 0.9);
@@ -58,16 +62,28 @@ static void add_span(range *r, size_t lifeline, unsigned row, const size_t *coun
             spec_step_of(s->spec, (uint16_t)event, l->layer).row == row)
             count += counts[event];
     size_t step = step_for(r, count), seen = 0;
+    float longest = -1;
+    uint32_t max_record = r->from;
     for (uint32_t record = r->from; record < r->to && count > 0; record++) {
         spec_step what = spec_step_of(s->spec, store_event(s, record), l->layer);
         if (what.lifeline != lifeline || what.row != row || seen++ % step != 0 || taken > SAMPLE)
             continue;
         uint32_t from = edges_find_begin(s, record, l->layer);
-        if (from != STORE_NONE)
-            r->sample[taken++] = (float)(store_time(s, record) - store_time(s, from));
+        if (from == STORE_NONE)
+            continue;
+        r->sample[taken++] = (float)(store_time(s, record) - store_time(s, from));
+        max_record = r->sample[taken - 1] > longest ? record : max_record;
+        longest = MAX(longest, r->sample[taken - 1]);
     }
     if (taken > 0)
-        add_sample(r, (segment_statistics){lifeline, (unsigned)begin, row, count, true, r->sample[0], 0, 0, 0, 0},
+        add_sample(r,
+                   (segment_statistics){.lifeline = lifeline,
+                                        .from = (unsigned)begin,
+                                        .to = row,
+                                        .count = count,
+                                        .is_span = true,
+                                        .min_ns = r->sample[0],
+                                        .max_record = max_record},
                    taken);
 }
 
@@ -83,6 +99,7 @@ static void add_segment(range *r, size_t lifeline, unsigned from_row, unsigned t
     list_extremes e = list_find_extremes(l, from, to, NULL, NULL);
     s.min_ns = e.min;
     s.max_ns = e.max;
+    s.max_record = list_at(l, e.max_at);
     add_sample(r, s, taken);
 }
 
@@ -93,7 +110,8 @@ static void add_loadline(range *r, size_t loadline, const host_list *own)
     if (from == to)
         return;
     list_extremes e = list_find_extremes(l, from, to, NULL, NULL);
-    loadline_statistics s = {loadline, own->host, to - from, e.min, e.sum / (double)e.count, e.max};
+    loadline_statistics s = {loadline, own->host,           to - from, e.min, e.sum / (double)e.count,
+                             e.max,    list_at(l, e.max_at)};
     g_array_append_val(r->result->loadlines, s);
 }
 
@@ -118,6 +136,37 @@ static size_t *count_events(range *r)
     return counts;
 }
 
+/* Adds the requests that end in the range. */
+static void add_requests(range *r, const model *m, int64_t from_ns, int64_t to_ns)
+{
+    const request_list *l = model_requests(m);
+    request_statistics *s = &r->result->requests;
+    GArray *took = g_array_new(FALSE, FALSE, sizeof(float));
+    for (uint32_t i = 0; l != NULL && i < l->count; i++) {
+        const request_summary *request = request_list_at(l, i);
+        const int64_t end_ns = request->start_ns + request->duration_ns;
+        if (end_ns < from_ns || end_ns > to_ns)
+            continue;
+        const float long_ns = (float)request->duration_ns;
+        if (s->count == 0 || (double)long_ns > s->max_ns) {
+            s->max_ns = (double)long_ns;
+            s->max_index = i;
+        }
+        s->count++;
+        s->failed += (request->errors & REQUEST_FAILED) != 0;
+        g_array_append_val(took, long_ns);
+    }
+    qsort(took->data, took->len, sizeof(float), by_size);
+    if (took->len > 0) {
+        const float *sorted = (const float *)(const void *)took->data;
+        s->p50_ns = quantile(sorted, took->len, 0.5);
+        s->p90_ns = quantile(sorted, took->len, 0.9);
+        s->p99_ns = quantile(sorted, took->len, 0.99);
+    }
+    s->is_partial = (l != NULL && l->dropped > 0) || (model_requests_progress(m) > 0 && model_requests_progress(m) < 1);
+    g_array_free(took, TRUE);
+}
+
 statistics *statistics_new(const model *m, int64_t from_ns, int64_t to_ns)
 {
     const store *s = model_store(m);
@@ -131,6 +180,7 @@ statistics *statistics_new(const model *m, int64_t from_ns, int64_t to_ns)
     r.to = MAX(r.from, r.to);
     result->records = r.to - r.from;
     size_t *counts = count_events(&r);
+    add_requests(&r, m, from_ns, to_ns);
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
         const lifeline_lists *l = &s->lifelines[i];
         for (unsigned from = 0; from < l->rows; from++)

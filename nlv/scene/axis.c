@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 enum { DIGITS_MAX = 6 };
@@ -78,6 +79,43 @@ void axis_relative_label(int64_t since_ns, int64_t step_ns, char out[NL_TIME_TEX
     snprintf(fraction, sizeof fraction, ".%09u", (unsigned)(length_ns % 1000000000));
     snprintf(out, NL_TIME_TEXT_SIZE, "%c%" PRIu64 ":%02u:%02u%.*s", since_ns < 0 ? '-' : '+', seconds / 3600,
              (unsigned)(seconds / 60 % 60), (unsigned)(seconds % 60), digits > 0 ? digits + 1 : 0, fraction);
+}
+
+void axis_write_time(axis_clock clock, int64_t origin_ns, int64_t time_ns, char out[AXIS_TIME_SIZE])
+{
+    char iso[NL_TIME_TEXT_SIZE];
+    int64_t shown_ns;
+    if (__builtin_add_overflow(time_ns, axis_shift_ns(clock, time_ns, origin_ns), &shown_ns))
+        shown_ns = time_ns;
+    if (clock == AXIS_RELATIVE) {
+        int64_t step_ns = 1; /* no zeros at the end of the fraction */
+        while (step_ns < second_ns && shown_ns % (10 * step_ns) == 0)
+            step_ns *= 10;
+        axis_relative_label(shown_ns, step_ns, iso);
+        snprintf(out, AXIS_TIME_SIZE, "%s", iso);
+        return;
+    }
+    nl_time_format_iso(shown_ns, iso);
+    const size_t digits = strcspn(iso, "Z");
+    const int minutes = (int)((shown_ns - time_ns) / second_ns / 60), size = minutes < 0 ? -minutes : minutes;
+    if (clock == AXIS_LOCAL)
+        snprintf(out, AXIS_TIME_SIZE, "%.*s%c%02d:%02d", (int)digits, iso, minutes < 0 ? '-' : '+', size / 60 % 100,
+                 size % 60);
+    else
+        snprintf(out, AXIS_TIME_SIZE, "%s", iso);
+}
+
+void axis_write_clock(axis_clock clock, int64_t origin_ns, int64_t time_ns, char out[AXIS_TIME_SIZE])
+{
+    axis_write_time(clock, origin_ns, time_ns, out);
+    const char *after = strchr(out, 'T');
+    if (after != NULL)
+        memmove(out, after + 1, strlen(after));
+}
+
+const char *axis_clock_text(axis_clock clock)
+{
+    return clock == AXIS_UTC ? "UTC" : clock == AXIS_LOCAL ? "local" : "relative";
 }
 
 double axis_step(double min)

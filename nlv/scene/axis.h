@@ -34,6 +34,17 @@ int64_t axis_shift_ns(axis_clock clock, int64_t time_ns, int64_t origin_ns);
 /* Writes the time since the origin, such as "+0:01:02.5", with as many digits as the step needs. */
 void axis_relative_label(int64_t since_ns, int64_t step_ns, char out[NL_TIME_TEXT_SIZE]);
 
+/*
+ * Writes a time with all its digits: 2026-01-31T12:00:00.5Z, with the offset of the local time zone instead of Z, or as
+ * axis_relative_label. axis_write_clock omits the date.
+ */
+enum { AXIS_TIME_SIZE = 48 };
+void axis_write_time(axis_clock clock, int64_t origin_ns, int64_t time_ns, char out[AXIS_TIME_SIZE]);
+void axis_write_clock(axis_clock clock, int64_t origin_ns, int64_t time_ns, char out[AXIS_TIME_SIZE]);
+
+/* Returns "UTC", "local" or "relative". */
+const char *axis_clock_text(axis_clock clock);
+
 /* Writes a duration with its unit, such as "1.25 ms", or with two units from two minutes on, such as "2 h 10 min". */
 void axis_span_label(double span_ns, char out[32]);
 

@@ -691,6 +691,25 @@ void scene_show_track(const model *m, scene_view *view, cairo_t *cr, uint32_t tr
     view->scroll = CLAMP(l.scroll + (t.top < l.scroll_top ? t.top - l.scroll_top : by), 0, l.scroll_max);
 }
 
+static int64_t origin_of(const model *m)
+{
+    int64_t from_ns = 0, to_ns;
+    model_time_range(m, &from_ns, &to_ns);
+    return from_ns;
+}
+
+void scene_write_time(const model *m, axis_clock clock, int64_t time_ns, char out[AXIS_TIME_SIZE])
+{
+    axis_write_time(clock, origin_of(m), time_ns, out);
+}
+
+char *scene_describe_record(const model *m, axis_clock clock, uint32_t record)
+{
+    char time[AXIS_TIME_SIZE];
+    axis_write_clock(clock, origin_of(m), store_time(model_store(m), record), time);
+    return model_describe(m, record, time);
+}
+
 char *scene_describe_thread(const model *m, const scene_view *view, cairo_t *cr, double x, double y)
 {
     layout l;

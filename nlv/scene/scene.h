@@ -129,6 +129,14 @@ void scene_scroll(const model *m, scene_view *view, cairo_t *cr, double by);
 void scene_show_track(const model *m, scene_view *view, cairo_t *cr, uint32_t track);
 double scene_scroll_page(const model *m, const scene_view *view, cairo_t *cr);
 
+/*
+ * scene_write_time writes a time as axis_write_time does; the origin of relative times is the start of the log.
+ * scene_describe_record returns a record as text (model_describe) with such a time, without the date. The caller frees
+ * it with g_free.
+ */
+void scene_write_time(const model *m, axis_clock clock, int64_t time_ns, char out[AXIS_TIME_SIZE]);
+char *scene_describe_record(const model *m, axis_clock clock, uint32_t record);
+
 /* Returns a text about the span or the state of a thread at (x, y), or NULL. The caller frees it with g_free. */
 char *scene_describe_thread(const model *m, const scene_view *view, cairo_t *cr, double x, double y);
 

@@ -225,7 +225,7 @@ static void find_record(task *t)
         json_add_int(o, "track", track);
     } else if (scene_find(m, &view, cr, t->q->x, t->q->y, &found)) {
         const store *s = model_store(m);
-        char *text = model_describe(m, found.record);
+        char *text = scene_describe_record(m, view.clock, found.record);
         char *both = span != NULL && text != NULL ? g_strdup_printf("%s\n%s", span, text) : g_strdup(text);
         if (both != NULL)
             add_cut(o, "text", both, TEXT_MAX);
@@ -286,13 +286,13 @@ static void change_track(task *t)
 /* ---- requests ---- */
 
 /* Returns a JSON object about the request with an index in the list. The model is locked. */
-static json_object *describe_request(const model *m, const request_list *l, uint32_t index)
+static json_object *describe_request(const model *m, const request_list *l, uint32_t index, axis_clock clock)
 {
     const request_summary *r = request_list_at(l, index);
     json_object *o = json_object_new_object();
-    char took[32], begun[NL_TIME_TEXT_SIZE];
+    char took[32], begun[AXIS_TIME_SIZE];
     axis_span_label((double)r->duration_ns, took);
-    nl_time_format_iso(r->start_ns, begun);
+    scene_write_time(m, clock, r->start_ns, begun);
     add_ns(o, "start", r->start_ns);
     add_ns(o, "duration", r->duration_ns);
     json_add_text(o, "durationText", took);
@@ -330,7 +330,7 @@ static void find_area(task *t)
         add_ns(o, "shortest", (int64_t)CLAMP(floor(area.shortest_ns), 0, 9e18));
         add_ns(o, "longest", area.longest_ns < 9e18 ? (int64_t)ceil(area.longest_ns) : INT64_MAX);
         if (request_list_sort(l, &area, REQUEST_BY_ERROR, true, 1, &found) > 0)
-            json_object_object_add(o, "best", describe_request(m, l, found[0]));
+            json_object_object_add(o, "best", describe_request(m, l, found[0], view.clock));
         g_free(found);
     }
     model_unlock(m);
@@ -357,7 +357,7 @@ static void list_requests(task *t)
         uint32_t *found;
         const size_t all = request_list_sort(l, &choice, (request_column)q->sort, q->descending, q->rows, &found);
         for (size_t i = 0; i < MIN(all, q->rows); i++)
-            json_object_array_add(rows, describe_request(m, l, found[i]));
+            json_object_array_add(rows, describe_request(m, l, found[i], (axis_clock)q->clock));
         g_free(found);
         json_add_int(o, "found", (int64_t)all);
         json_add_int(o, "total", (int64_t)l->heat.count);

@@ -454,12 +454,6 @@ void canvas_show_threads(canvas *c, bool shows)
     canvas_redraw(c);
 }
 
-void canvas_change_clock(canvas *c)
-{
-    c->view.clock = (c->view.clock + 1) % AXIS_CLOCKS;
-    canvas_redraw(c);
-}
-
 bool canvas_expand_next(canvas *c)
 {
     cairo_t *cr = measuring_context();
@@ -475,7 +469,7 @@ bool canvas_expand_next(canvas *c)
 static char *describe_hovered(canvas *c, const scene_found *found)
 {
     const store *s = model_store(c->model);
-    char *text = model_describe(c->model, found->record), took[32];
+    char *text = scene_describe_record(c->model, c->view.clock, found->record), took[32];
     if (text == NULL || found->object < 0)
         return text;
     c->view.hovered = found->object;

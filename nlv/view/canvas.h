@@ -57,9 +57,6 @@ bool canvas_begin_legend(canvas *c);
 bool canvas_begin_track(canvas *c);
 bool canvas_handle_key(canvas *c, const GdkEventKey *event);
 
-/* Selects the next clock of the time axis: UTC, local time, time since the start of the log, and UTC again. */
-void canvas_change_clock(canvas *c);
-
 /* Shows a row for each thread, or the drawing. */
 void canvas_show_threads(canvas *c, bool shows);
 

@@ -19,6 +19,8 @@ enum {
     HEIGHT = 190,
     HEIGHT_MIN = 60,
     ERROR_COLUMN = 2,
+    START_COLUMN = 6,
+    START_SIZE = 15, /* characters of hh:mm:ss.ffffff */
     FALLS_WIDTH_MIN = 280,
     KEPT_HEAD = 20,
 };
@@ -68,6 +70,8 @@ struct request_pane {
     uint64_t shown_count; /* number of requests in the list at the latest update of the table */
     gint64 shown_us;
     bool dark;
+    axis_clock clock;
+    int64_t origin_ns; /* start of the log, for relative times */
 };
 
 /* ---- cells ---- */
@@ -83,10 +87,9 @@ static const char *name_of_row(const request_pane *p, pane_row *row)
     return row->name;
 }
 
-static void describe_cell(const pane_row *row, unsigned column, char text[NL_TIME_TEXT_SIZE + 16])
+static void describe_cell(const request_pane *p, const pane_row *row, unsigned column, char text[AXIS_TIME_SIZE])
 {
     const request_summary *r = &row->summary;
-    char time[NL_TIME_TEXT_SIZE];
     switch (column) {
     case 0:
         axis_span_label((double)r->duration_ns, text);
@@ -101,9 +104,9 @@ static void describe_cell(const pane_row *row, unsigned column, char text[NL_TIM
         g_snprintf(text, 32, "%u", r->host_count);
         break;
     default:
-        nl_time_format_iso(r->start_ns, time);
-        const char *clock = strchr(time, 'T');
-        g_snprintf(text, 32, "%.15s", clock != NULL ? clock + 1 : time);
+        axis_write_clock(p->clock, p->origin_ns, r->start_ns, text);
+        if (p->clock != AXIS_RELATIVE && strlen(text) > START_SIZE) /* without the time zone, which the title has */
+            text[START_SIZE] = '\0';
     }
 }
 
@@ -112,7 +115,7 @@ static void render_cell(GtkTreeViewColumn *column, GtkCellRenderer *cell, GtkTre
 {
     request_pane *p = user;
     guint index;
-    char text[NL_TIME_TEXT_SIZE + 16] = "";
+    char text[AXIS_TIME_SIZE] = "";
     gtk_tree_model_get(tree, at, 0, &index, -1);
     pane_row *row = &g_array_index(p->rows, pane_row, index);
     unsigned number = 0;
@@ -123,7 +126,7 @@ static void render_cell(GtkTreeViewColumn *column, GtkCellRenderer *cell, GtkTre
                         : number == 7 ? name_of_row(p, row)
                                       : text;
     if (shown == text)
-        describe_cell(row, number, text);
+        describe_cell(p, row, number, text);
     g_object_set(cell, "text", shown, NULL);
 }
 
@@ -179,6 +182,8 @@ static void fill(request_pane *p)
     uint64_t total = 0, dropped = 0;
     model_lock(p->model);
     const request_list *l = model_requests(p->model);
+    int64_t to_ns;
+    model_time_range(p->model, &p->origin_ns, &to_ns);
     if (l != NULL) {
         uint32_t *found;
         all = request_list_sort(l, &p->choice, p->column, p->descending, REQUEST_PANE_ROWS, &found);
@@ -347,6 +352,15 @@ static gboolean on_waterfall_tooltip(GtkWidget *area, gint x, gint y, gboolean b
     gtk_tooltip_set_text(tooltip, text);
     g_free(text);
     return TRUE;
+}
+
+void request_pane_set_clock(request_pane *p, axis_clock clock)
+{
+    char *title = g_strdup_printf("Start (%s)", axis_clock_text(clock));
+    p->clock = clock;
+    gtk_tree_view_column_set_title(p->columns[START_COLUMN], title);
+    gtk_widget_queue_draw(p->tree);
+    g_free(title);
 }
 
 void request_pane_set_dark(request_pane *p, bool dark)

@@ -10,6 +10,7 @@
 #define NLV_REQUEST_PANE_H
 
 #include "model/model.h"
+#include "scene/axis.h"
 
 #include <gtk/gtk.h>
 
@@ -47,6 +48,9 @@ void request_pane_show_choice(request_pane *p, const request_choice *choice);
 void request_pane_hide(request_pane *p);
 
 /* Selects the colors of the waterfall. */
+/* Sets the clock of the requests' times. */
+void request_pane_set_clock(request_pane *p, axis_clock clock);
+
 void request_pane_set_dark(request_pane *p, bool dark);
 
 /* Shows new requests. Call this function often. */

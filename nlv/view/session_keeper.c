@@ -154,11 +154,13 @@ bool session_keeper_restore(session_keeper *k)
 /* Returns whether a session differs from an empty session. */
 static bool is_worth_saving(const session *s)
 {
-    bool hides = false;
-    for (int i = 0; i < SESSION_NAMES; i++)
-        hides = hides || (s->hidden[i] != NULL && s->hidden[i][0] != NULL);
-    return hides || !s->all || s->filter != NULL || s->clocks || s->drawing != NULL || s->marks->len > 0 ||
-           s->has_choice;
+    session *empty = session_new();
+    char *own = session_text(s), *other = session_text(empty);
+    const bool differs = strcmp(own, other) != 0;
+    g_free(own);
+    g_free(other);
+    session_free(empty);
+    return differs;
 }
 
 void session_keeper_save(session_keeper *k)

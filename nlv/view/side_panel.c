@@ -14,6 +14,7 @@
 #include "base/time_internal.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum {
     STEPS_MAX = 200,
@@ -24,6 +25,9 @@ enum {
 
 struct side_panel {
     model *model;
+    side_panel_go *go;
+    void *user;
+    axis_clock clock;
     bool dark;
     GtkWidget *widget;
     GtkWidget *content;
@@ -128,7 +132,7 @@ static uint8_t errors_of(const model *m, const chosen_request *r)
 /* Appends a record to markup. */
 static void add_record(const side_panel *p, GString *markup, uint32_t record)
 {
-    char *line = model_describe(p->model, record), *escaped = g_markup_escape_text(line, -1);
+    char *line = scene_describe_record(p->model, p->clock, record), *escaped = g_markup_escape_text(line, -1);
     g_string_append_printf(markup, "\n<small>%s</small>", escaped);
     g_free(escaped);
     g_free(line);
@@ -251,13 +255,52 @@ bool side_panel_show_request(side_panel *p, const scene_view *view)
 
 /* ---- the marked time range ---- */
 
+/* Makes the maximum in a column of the latest row a link to its record. */
+static void link_record(side_panel *p, GtkWidget *table, int column, const store *s, uint32_t record)
+{
+    table_link(table, column, p->go, p->user, store_time(s, record), store_place(s, record));
+}
+
+static void add_request_statistics(side_panel *p, const request_statistics *of)
+{
+    static const char *const columns[] = {"", "#n", "#p50", "#p99", "#max", NULL};
+    char count[32], p50[32], p99[32], max[32];
+    if (of->count == 0 && of->is_partial)
+        side_panel_add_text(p, "nlv is still reading the requests.");
+    if (of->count == 0)
+        return;
+    GtkWidget *table = table_new("Whole requests that end in this time", columns);
+    const request_summary *longest = request_list_at(model_requests(p->model), of->max_index);
+    char *name = of->failed > 0 ? g_strdup_printf("duration (%zu failed)", of->failed) : g_strdup("duration");
+    g_snprintf(count, sizeof count, "%s%zu", of->is_partial ? "\342\211\245" : "", of->count);
+    axis_span_label(of->p50_ns, p50);
+    axis_span_label(of->p99_ns, p99);
+    axis_span_label(of->max_ns, max);
+    const char *texts[] = {name, count, p50, p99, max};
+    table_add(table, texts);
+    table_link(table, 4, p->go, p->user, longest->step_ns, longest->step_place);
+    side_panel_add(p, table);
+    g_free(name);
+}
+
+/* Returns the sum of the times of a lifeline's segments. */
+static double sum_of_segments(const statistics *of, size_t lifeline)
+{
+    double sum_ns = 0;
+    for (guint i = 0; i < of->segments->len; i++) {
+        const segment_statistics *one = &g_array_index(of->segments, segment_statistics, i);
+        sum_ns += one->lifeline == lifeline && !one->is_span ? one->sum_ns : 0;
+    }
+    return sum_ns;
+}
+
 static void add_segment_statistics(side_panel *p, const store *s, const statistics *of)
 {
-    static const char *const columns[] = {"Segment", "#n", "#p50", "#p90", "#p99", "#max", NULL};
+    static const char *const columns[] = {"Segment", "#n", "#share", "#p50", "#p99", "#max", NULL};
     const drawing *d = model_drawing(p->model);
     size_t shown = SIZE_MAX;
     GtkWidget *table = NULL;
-    (void)s;
+    double all_ns = 0;
     for (guint i = 0; i < of->segments->len; i++) {
         const segment_statistics *one = &g_array_index(of->segments, segment_statistics, i);
         const drawing_lifeline *definition = g_ptr_array_index(d->lifelines, one->lifeline);
@@ -265,41 +308,50 @@ static void add_segment_statistics(side_panel *p, const store *s, const statisti
             table = table_new(definition->name, columns);
             side_panel_add(p, table);
             shown = one->lifeline;
+            all_ns = sum_of_segments(of, shown);
         }
         char *name = one->is_span
                          ? g_strdup_printf("%s … %s", definition->events[one->from], definition->events[one->to])
-                     : one->to == one->from + 1
-                         ? g_strdup_printf("→ %s", definition->events[one->to])
                          : g_strdup_printf("%s → %s", definition->events[one->from], definition->events[one->to]);
-        char count[32], p50[32], p90[32], p99[32], max[32];
+        char count[32], share[32], p50[32], p99[32], max[32];
         g_snprintf(count, sizeof count, "%zu", one->count);
+        g_snprintf(share, sizeof share, "%.1f %%", all_ns > 0 ? 100 * one->sum_ns / all_ns : 0);
         axis_span_label(one->p50_ns, p50);
-        axis_span_label(one->p90_ns, p90);
         axis_span_label(one->p99_ns, p99);
         axis_span_label(one->max_ns, max);
-        const char *texts[] = {name, count, p50, p90, p99, max};
+        const char *texts[] = {name, count, one->is_span ? "" : share, p50, p99, max};
         table_add(table, texts);
+        link_record(p, table, 5, s, one->max_record);
         g_free(name);
     }
 }
 
+/* Writes a value of a measurement with a prefix, such as "1.5 G". */
+static void write_value(double value, char text[32])
+{
+    g_snprintf(text, 32, "%.4g", value);
+    value = strtod(text, NULL);
+    axis_number_label(value, fabs(value) / 1000, text);
+}
+
 static void add_loadline_statistics(side_panel *p, const store *s, const statistics *of)
 {
-    static const char *const columns[] = {"Loadline", "Host", "#min", "#mean", "#max", NULL};
+    static const char *const columns[] = {"Measurement", "Host", "#min", "#mean", "#max", NULL};
     if (of->loadlines->len == 0)
         return;
-    GtkWidget *table = table_new("Loadlines", columns);
+    GtkWidget *table = table_new("Measurements", columns);
     for (guint i = 0; i < of->loadlines->len; i++) {
         const loadline_statistics *one = &g_array_index(of->loadlines, loadline_statistics, i);
         const drawing_loadline *definition = g_ptr_array_index(model_drawing(p->model)->loadlines, one->loadline);
         char min[32], mean[32], max[32];
-        g_snprintf(min, sizeof min, "%.6g", one->min);
-        g_snprintf(mean, sizeof mean, "%.6g", one->mean);
-        g_snprintf(max, sizeof max, "%.6g", one->max);
+        write_value(one->min, min);
+        write_value(one->mean, mean);
+        write_value(one->max, max);
         char *name = *definition->unit != '\0' ? g_strdup_printf("%s, %s", definition->name, definition->unit)
                                                : g_strdup(definition->name);
         const char *texts[] = {name, names_text(s->names.hosts, one->host), min, mean, max};
         table_add(table, texts);
+        link_record(p, table, 4, s, one->max_record);
         g_free(name);
     }
     side_panel_add(p, table);
@@ -307,14 +359,15 @@ static void add_loadline_statistics(side_panel *p, const store *s, const statist
 
 static void add_event_counts(side_panel *p, const store *s, const statistics *of)
 {
-    static const char *const columns[] = {"Event", "#records", NULL};
+    static const char *const columns[] = {"Event", "#records", "#share", NULL};
     GtkWidget *table = table_new("Events", columns);
     for (guint i = 0; i < of->events->len && i < EVENTS_MAX; i++) {
         const event_count *one = &g_array_index(of->events, event_count, i);
-        char count[32];
+        char count[32], share[32];
         g_snprintf(count, sizeof count, "%zu", one->count);
+        g_snprintf(share, sizeof share, "%.1f %%", 100 * (double)one->count / (double)MAX(of->records, 1));
         const char *name = names_text(s->names.events, one->event);
-        const char *texts[] = {*name != '\0' ? name : "(none)", count};
+        const char *texts[] = {*name != '\0' ? name : "(none)", count, share};
         table_add(table, texts);
     }
     side_panel_add(p, table);
@@ -326,14 +379,15 @@ void side_panel_show_range(side_panel *p, int64_t from_ns, int64_t to_ns)
     model_lock(p->model);
     const store *s = model_store(p->model);
     statistics *of = statistics_new(p->model, from_ns, to_ns);
-    char span[32], from[NL_TIME_TEXT_SIZE];
+    char span[32], from[AXIS_TIME_SIZE];
     axis_span_label((double)(to_ns - from_ns), span);
-    nl_time_format_iso(from_ns, from);
+    scene_write_time(p->model, p->clock, from_ns, from);
     char *text =
         g_strdup_printf("<b>%s marked</b>\nfrom %s\n%zu record%s%s", span, from, of->records, nl_plural(of->records),
                         of->sampled ? "; percentiles and means come from a sample" : "");
     side_panel_add_text(p, text);
     g_free(text);
+    add_request_statistics(p, &of->requests);
     add_segment_statistics(p, s, of);
     add_loadline_statistics(p, s, of);
     add_event_counts(p, s, of);
@@ -351,6 +405,11 @@ void side_panel_appear(side_panel *p)
     if (!was_placed && width > WIDTH_MIN) /* before this, the paned has no size */
         gtk_paned_set_position(GTK_PANED(paned), MAX(width - WIDTH, width / 2));
     gtk_widget_show(p->widget);
+}
+
+void side_panel_set_clock(side_panel *p, axis_clock clock)
+{
+    p->clock = clock;
 }
 
 void side_panel_set_dark(side_panel *p, bool dark)
@@ -374,10 +433,12 @@ static void side_panel_on_destroy(GtkWidget *widget, gpointer user)
     g_free(user);
 }
 
-side_panel *side_panel_new(model *m)
+side_panel *side_panel_new(model *m, side_panel_go *go, void *user)
 {
     side_panel *p = g_new0(side_panel, 1);
     p->model = m;
+    p->go = go;
+    p->user = user;
     p->content = gtk_box_new(GTK_ORIENTATION_VERTICAL, 6);
     g_object_set(p->content, "margin", 10, NULL);
     p->widget = gtk_scrolled_window_new(NULL, NULL);

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-enum { COLUMNS_MAX = 8 };
+enum { COLUMNS_MAX = 8, NAME_WIDTH = 13 /* minimum width of a long name in characters */ };
 
 /* Names of data of the grid. The data with the name "2" marks column 2 as a column of numbers. */
 static const char *const keys[COLUMNS_MAX] = {"0", "1", "2", "3", "4", "5", "6", "7"};
@@ -24,10 +24,12 @@ static void table_put(GtkWidget *grid, const char *text, int column, int row, bo
     gtk_label_set_xalign(GTK_LABEL(label), is_number ? 1 : 0);
     gtk_label_set_selectable(GTK_LABEL(label), !is_heading);
     gtk_widget_set_can_focus(label, FALSE);
-    gtk_label_set_ellipsize(GTK_LABEL(label), is_number ? PANGO_ELLIPSIZE_NONE : PANGO_ELLIPSIZE_MIDDLE);
-    if (!is_number) {
+    if (!is_number) { /* names are complete: long names have several lines */
         gtk_widget_set_hexpand(label, TRUE);
-        gtk_widget_set_tooltip_text(label, valid);
+        gtk_label_set_line_wrap(GTK_LABEL(label), TRUE);
+        gtk_label_set_line_wrap_mode(GTK_LABEL(label), PANGO_WRAP_WORD_CHAR);
+        gtk_label_set_width_chars(GTK_LABEL(label), MIN(NAME_WIDTH, (int)g_utf8_strlen(valid, -1)));
+        gtk_label_set_max_width_chars(GTK_LABEL(label), NAME_WIDTH);
     }
     g_free(valid);
     if (is_heading)
@@ -66,4 +68,41 @@ void table_add(GtkWidget *table, const char *const *texts)
     for (int column = 0; column < columns; column++)
         table_put(table, texts[column], column, row, false);
     g_object_set_data(G_OBJECT(table), "rows", GINT_TO_POINTER(row + 1));
+}
+
+/* The effect of a link. */
+typedef struct table_target {
+    table_follow *follow;
+    void *user;
+    int64_t first;
+    uint64_t second;
+} table_target;
+
+static gboolean on_link(GtkLabel *label, const char *uri, gpointer user)
+{
+    (void)label, (void)uri;
+    const table_target *t = user;
+    t->follow(t->user, t->first, t->second);
+    return TRUE;
+}
+
+static void free_target(gpointer data, GClosure *closure)
+{
+    (void)closure;
+    g_free(data);
+}
+
+void table_link(GtkWidget *table, int column, table_follow *follow, void *user, int64_t first, uint64_t second)
+{
+    const int row = GPOINTER_TO_INT(g_object_get_data(G_OBJECT(table), "rows")) - 1;
+    GtkWidget *label = gtk_grid_get_child_at(GTK_GRID(table), column, row);
+    char *markup = g_markup_printf_escaped("<a href=\"#\">%s</a>", gtk_label_get_text(GTK_LABEL(label)));
+    table_target *t = g_new(table_target, 1);
+    *t = (table_target){follow, user, first, second};
+    gtk_label_set_markup(GTK_LABEL(label), markup);
+    gtk_label_set_selectable(GTK_LABEL(label), FALSE);
+    gtk_widget_set_can_focus(label, TRUE);
+    gtk_widget_set_tooltip_text(label, "Show this place");
+    g_signal_connect_data(label, "activate-link", G_CALLBACK(on_link), t, free_target, 0);
+    g_free(markup);
 }

@@ -198,10 +198,10 @@ static void on_info_response(GtkInfoBar *bar, gint response, gpointer user)
 static void show_title(window *w)
 {
     const scene_view *view = canvas_view(w->canvas);
-    char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
-    nl_time_format_iso(view->from_ns, from);
-    nl_time_format_iso(view->to_ns, to);
+    char from[AXIS_TIME_SIZE], to[AXIS_TIME_SIZE];
     model_lock(w->model);
+    scene_write_time(w->model, view->clock, view->from_ns, from);
+    scene_write_time(w->model, view->clock, view->to_ns, to);
     char *title = NULL;
     if (w->source_count == 0)
         title = g_strdup("nlv");
@@ -330,6 +330,8 @@ static void show_requests_progress(window *w)
         return;
     w->found_percent = percent;
     canvas_redraw(w->canvas);
+    if (percent == 100 && canvas_view(w->canvas)->has_range && gtk_widget_get_visible(w->side))
+        show_range(w); /* with all requests */
     if (!w->is_hovering)
         show_counts(w);
 }
@@ -594,7 +596,8 @@ static void on_found(void *user, int64_t time_ns, uint32_t record)
     model_lock(w->model);
     const store *s = model_store(w->model);
     scene_select(view, s, record);
-    char *text = record < s->count ? model_describe(w->model, record) : g_strdup("");
+    char *text =
+        record < s->count ? scene_describe_record(w->model, canvas_view(w->canvas)->clock, record) : g_strdup("");
     model_unlock(w->model);
     show_chosen(w);
     show_status(w, text);
@@ -620,6 +623,16 @@ static void show_request(void *user, const request_summary *request)
     if (view->selected < 0 && !view->has_single)
         show_status(w, "A filter hides the records of this request, or they are no longer in memory");
     canvas_redraw(w->canvas);
+}
+
+/* Shows a record, and selects its request. */
+static void on_record(void *user, int64_t time_ns, uint64_t place)
+{
+    window *w = user;
+    model_lock(w->model);
+    const uint32_t record = store_find_place(model_store(w->model), time_ns, place);
+    model_unlock(w->model);
+    on_found(w, time_ns, record);
 }
 
 /*
@@ -788,6 +801,11 @@ static void on_note_session(void *user, session *s)
         s->to_ns = view->to_ns;
     }
     s->clocks = model_corrects_clocks(w->model);
+    s->clock = view->clock;
+    s->threads = view->shows_threads;
+    s->collapsed = view->collapsed;
+    s->expanded = view->expanded;
+    s->pinned = view->pinned;
     g_free(s->filter);
     s->filter = g_strdup(w->typed);
     for (int i = 0; i < SESSION_NAMES; i++) {
@@ -830,6 +848,18 @@ static void apply_filters(window *w, const session *s)
     on_ticked(w);
 }
 
+/* Sets the clock of all times that the window shows. */
+static void set_clock(window *w, axis_clock clock)
+{
+    canvas_view(w->canvas)->clock = clock;
+    request_pane_set_clock(w->requests, clock);
+    side_panel_set_clock(w->panel, clock);
+    if (gtk_widget_get_visible(w->side))
+        show_range(w);
+    show_title(w);
+    canvas_redraw(w->canvas);
+}
+
 static void on_apply_session(void *user, const session *before, const session *s)
 {
     window *w = user;
@@ -847,6 +877,11 @@ static void on_apply_session(void *user, const session *before, const session *s
         view->from_ns = s->from_ns;
         view->to_ns = s->to_ns;
     }
+    view->collapsed = s->collapsed;
+    view->expanded = s->expanded;
+    view->pinned = s->pinned;
+    set_clock(w, s->clock < AXIS_CLOCKS ? (axis_clock)s->clock : AXIS_UTC);
+    gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(w->threads), s->threads);
     view->marks = s->marks;
     bookmarks_replace_session(w->bookmarks, session_keeper_session(w->keeper));
     view->selected = -1;
@@ -1162,7 +1197,7 @@ static void on_command(void *user, command which)
             show_status(w, "The legend has no colors to show or hide");
         break;
     case COMMAND_CLOCK:
-        canvas_change_clock(w->canvas);
+        set_clock(w, (canvas_view(w->canvas)->clock + 1) % AXIS_CLOCKS);
         break;
     case COMMAND_EXPAND:
         if (!canvas_expand_next(w->canvas))
@@ -1284,7 +1319,7 @@ static GtkWidget *make_main(window *w, const window_options *look)
         view->to_ns = look->until_ns != INT64_MAX ? look->until_ns : view->to_ns;
         w->is_touched = view->from_ns < view->to_ns;
     }
-    w->panel = side_panel_new(w->model);
+    w->panel = side_panel_new(w->model, on_record, w);
     w->side = side_panel_widget(w->panel);
     w->requests =
         request_pane_new(w->model, (request_pane_callbacks){show_request, on_area_cleared, on_requests_left, w});

@@ -143,6 +143,8 @@ class Server(ServeCase):
         for descending, duration in ("yes", "400 ms"), ("no", "40 µs"):
             rows = self.get_document(f"/requests?sort=duration&descending={descending}&rows=1")["rows"]
             self.assertEqual(rows[0]["durationText"], duration)
+        rows = self.get_document("/requests?sort=start&descending=yes&clock=relative&rows=1")["rows"]
+        self.assertEqual(rows[0]["startText"], "+0:00:58.6", "59 s - 0.4 s")
 
     def test_spans_of_threads_are_requests(self):
         """In a trace of Chrome, spans of a thread are nested; spans of another thread are not part of the request."""

@@ -189,6 +189,22 @@ class Accessible(nlv_window.WindowCase):
         self.xdotool("key", "ctrl+l")
         support.wait_until(lambda: "REQ.ID == r7" in self.texts(), what="the expression can be edited")
 
+    def test_statistics_have_shares_and_lead_to_the_maximum(self):
+        self.log.write_text(nlv_window.branching_requests(300, {200}))
+        self.open(self.log)
+        self.focus("^nlv")
+        self.xdotool("key", "Home")
+        self.settled(None, "the whole log")
+        self.xdotool("mousemove", "110", "200", "mousedown", "3", "mousemove", "500", "200", "mousemove", "1250", "200", "mouseup", "3")
+        texts = support.wait_until(lambda: (texts := self.texts()) and "Whole requests that end in this time" in texts and texts, what="the statistics")
+        self.assertIn("Query.start → Query.end", texts)
+        at = texts.index("Query.start → Query.end")
+        self.assertRegex(" ".join(reversed(texts[at - 5 : at])), r"^300 \d+\.\d % [\d.]+ ms [\d.]+ ms 250 ms$")
+        picture, blue = self.picture(), (0x1b, 0x6a, 0xcb)
+        x, y = min((y, x) for x, y in picture.places(blue) if x > 900)[::-1]  # the maximum of the whole requests
+        self.xdotool("mousemove", str(x + 4), str(y + 4), "click", "1")
+        support.wait_until(lambda: any("r200" in text for text in self.texts()), what="the slowest request")
+
     def test_names_in_a_log_do_not_reorder_or_control_labels(self):
         hostile = "\u202eevil\u2066\x9b\x1b[31m"
         log = self.scratch / f"a{hostile}.log"
@@ -324,6 +340,27 @@ class Accessible(nlv_window.WindowCase):
         support.wait_until(lambda: sorted({y for x, y in self.picture().places(self.DISK) if y > 100})[0] < rows[0], what="a pinned thread")
         self.xdotool("key", "v")
         support.wait_until(lambda: self.picture().places(self.DISK) == [], what="the events")
+
+    def test_clock_of_all_times_and_sessions(self):
+        """The key U changes the times of the title, the table and the details. Sessions keep the clock, the threads and the tracks."""
+        self.environment["TZ"] = "XYZ-05:30"
+        self.log.write_text(nlv_window.threads(20))
+        viewer = self.open(self.log)
+        self.focus("^nlv")
+        self.xdotool("key", "u")
+        support.wait_until(lambda: "T17:30:00." in self.title(), what="local time in the title")
+        self.xdotool("key", "r")
+        support.wait_until(lambda: any(text.startswith("17:30:00.") for text in self.texts()), what="local time in the table")
+        self.xdotool("key", "Escape", "v")
+        support.wait_until(lambda: self.picture().places(self.DISK), what="the threads")
+        self.xdotool("key", "k", "Down", "p", "Escape")
+        time.sleep(1)
+        self.assertEqual(self.quit(viewer), 0)
+        self.open(self.log)
+        self.focus("^nlv")
+        self.assertEqual(self.picture().places(self.DISK), [])
+        self.xdotool("key", "ctrl+r")
+        support.wait_until(lambda: "T17:30:00." in self.title() and self.picture().places(self.DISK), what="the session")
 
     def test_a_log_without_threads(self):
         self.open(self.log)

@@ -548,7 +548,7 @@ static void compare_records(const model *a, const model *b)
     for (uint32_t i = 0; i < count; i++) {
         /* Some records are fetched in random order. Such a fetch takes the time to decode the whole block. */
         uint32_t record = i % 16 == 0 ? (uint32_t)((uint64_t)i * 7919 % count) : i;
-        char *first = model_describe(a, record), *second = model_describe(b, record);
+        char *first = model_describe(a, record, ""), *second = model_describe(b, record, "");
         assert_null(strstr(first, "no longer"));
         assert_string_equal(first, second);
         g_free(first);
@@ -706,7 +706,7 @@ static void test_memory_is_limited(void **unused)
             uint32_t before = store_previous(s, record, 0);
             assert_true(before == STORE_NONE || (before >= s->first && before < record));
         }
-        char *text = model_missing(m), *first = model_describe(m, s->first);
+        char *text = model_missing(m), *first = model_describe(m, s->first, "");
         assert_non_null(strstr(text, "memory limit of 16 MiB"));
         assert_null(strstr(first, "no longer"));
         drop_records_of_lines(m);
@@ -812,7 +812,7 @@ static void test_feed(void **unused)
         assert_int_equal(count, expected);
     }
     model_lock(m);
-    char *text = model_describe(m, COUNT - 1);
+    char *text = model_describe(m, COUNT - 1, "");
     model_unlock(m);
     assert_non_null(strstr(text, "LOAD=9999"));
     g_free(text);
@@ -894,7 +894,7 @@ static size_t count_of(const char *text, size_t size)
     model *m = read_model(NULL, path, &reading, (model_options){0});
     size_t count = model_count(m);
     for (uint32_t i = 0; i < count; i++)
-        g_free(model_describe(m, i));
+        g_free(model_describe(m, i, ""));
     model_free(m);
     return count;
 }
@@ -2229,6 +2229,44 @@ static void test_rows_of_threads(void **unused)
     model_free(m);
 }
 
+/* Statistics contain the durations of whole requests, the sum of each segment, and the record of each maximum. */
+static void test_statistics_of_requests(void **unused)
+{
+    enum { COUNT = 100 };
+    (void)unused;
+    program_reading reading = {0};
+    model_free(read_requests(COUNT, &reading)); /* writes the log */
+    model *m =
+        read_model(NULL, path_of("requests.log"), &reading, (model_options){.no_index = true, .reads_requests = true});
+    const store *s = model_store(m);
+    statistics *of = statistics_new(m, INT64_MIN, INT64_MAX);
+    assert_int_equal(of->requests.count, COUNT);
+    assert_false(of->requests.is_partial);
+    double longest_ns = 0;
+    for (uint32_t i = 0; i < COUNT; i++)
+        longest_ns = MAX(longest_ns, (double)request_list_at(model_requests(m), i)->duration_ns);
+    assert_true(fabs(of->requests.max_ns - longest_ns) < longest_ns * 1e-6);
+    assert_int_equal(request_list_at(model_requests(m), of->requests.max_index)->duration_ns, (int64_t)longest_ns);
+    for (guint i = 0; i < of->segments->len; i++) {
+        const segment_statistics *one = &g_array_index(of->segments, segment_statistics, i);
+        const spec_lifeline *l = &s->spec->lifelines[one->lifeline];
+        const uint32_t before = store_previous(s, one->max_record, l->layer);
+        assert_true(one->sum_ns >= one->max_ns && one->sum_ns <= one->max_ns * (double)one->count);
+        if (!one->is_span && before != STORE_NONE)
+            assert_true(fabs((double)(store_time(s, one->max_record) - store_time(s, before)) - one->max_ns) < 1000);
+    }
+    for (guint i = 0; i < of->loadlines->len; i++) {
+        const loadline_statistics *one = &g_array_index(of->loadlines, loadline_statistics, i);
+        assert_string_equal(names_text(s->names.events, store_event(s, one->max_record)), "Load");
+    }
+    assert_true(of->loadlines->len > 0);
+    statistics_free(of);
+    of = statistics_new(m, store_time(s, 0), store_time(s, 0));
+    assert_int_equal(of->requests.count, 0);
+    statistics_free(of);
+    model_free(m);
+}
+
 /*
  * If a gap covers nearly the whole log, the first view shows the side that records cover evenly, although the other
  * side has more records.
@@ -2494,7 +2532,7 @@ static void test_clocks_corrected(void **unused)
         store_clock now = store_clock_at(s, b, s->count - 1);
         assert_true(now.is_measured && now.low_ns < 0 && now.high_ns > 0 && now.high_ns - now.low_ns < 200e3);
     }
-    char *text = model_describe(m, s->count - 1);
+    char *text = model_describe(m, s->count - 1, "");
     assert_non_null(strstr(text, "DATE.ORIGINAL=20260101000022.3"));
     g_free(text);
     bool is_told = false; /* other notices are about the records */
@@ -2519,6 +2557,9 @@ static void test_sessions(void **unused)
     g_strfreev(s->hidden[1]);
     s->hidden[1] = g_strsplit("h1,h;2,\303\244", ",", -1);
     s->drawing = g_strdup("[view]\ntitle=x=y\n");
+    s->clock = 2;
+    s->threads = true;
+    track_set_put(&s->pinned, 7, true);
     session_mark_add(s, 20, "second\nline");
     session_mark_add(s, 10, "");
     assert_int_equal(session_mark_add(s, 20, "third"), 2);
@@ -2526,6 +2567,7 @@ static void test_sessions(void **unused)
     char *one = session_text(s), *other = session_text(copy);
     assert_string_equal(one, other);
     assert_string_equal(copy->filter, s->filter);
+    assert_true(copy->clock == 2 && copy->threads && track_set_has(&copy->pinned, 7) && copy->collapsed.count == 0);
     assert_string_equal(copy->drawing, s->drawing);
     assert_string_equal(copy->hidden[1][1], "h;2");
     assert_string_equal(g_array_index(copy->marks, session_mark, 1).note, "second\nline");
@@ -2534,6 +2576,12 @@ static void test_sessions(void **unused)
     assert_null(session_mark_next(copy, 20, false));
     session_mark_note(copy, 1, "another");
     assert_string_equal(session_difference(s, copy), "a note");
+    session *other_tracks = session_copy(s);
+    track_set_put(&other_tracks->collapsed, 9, true);
+    assert_string_equal(session_difference(s, other_tracks), "the tracks");
+    other_tracks->clock = 1;
+    assert_string_equal(session_difference(s, other_tracks), "the clock of the times");
+    session_free(other_tracks);
     assert_true(session_write(s, path_of("sessions/one")));
     session *again = session_read(path_of("sessions/one"));
     char *third = session_text(again);
@@ -2802,6 +2850,7 @@ int main(void)
         cmocka_unit_test(test_sets_of_tracks),
         cmocka_unit_test(test_tracks_scroll_collapse_and_pin),
         cmocka_unit_test(test_rows_of_threads),
+        cmocka_unit_test(test_statistics_of_requests),
         cmocka_unit_test(test_short_lists_are_small),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

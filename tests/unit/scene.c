@@ -243,6 +243,15 @@ static void test_clocks_of_the_axis(void **unused)
     assert_string_equal(text, "+25:01:02.5");
     axis_relative_label(-INT64_C(60000000000), 60 * NL_NS_PER_SECOND, text);
     assert_string_equal(text, "-0:01:00");
+    char full[AXIS_TIME_SIZE];
+    axis_write_time(AXIS_UTC, 0, noon_ns + 500000000, full);
+    assert_string_equal(full, "2026-01-01T12:00:00.500000Z");
+    axis_write_time(AXIS_LOCAL, 0, noon_ns + 500000000, full);
+    assert_string_equal(full, "2026-01-01T17:30:00.500000+05:30");
+    axis_write_clock(AXIS_LOCAL, 0, noon_ns, full);
+    assert_string_equal(full, "17:30:00.000000+05:30");
+    axis_write_time(AXIS_RELATIVE, noon_ns, noon_ns + INT64_C(62500000000), full);
+    assert_string_equal(full, "+0:01:02.5");
     unsetenv("TZ");
     tzset();
 }
