@@ -26,6 +26,8 @@ typedef struct lookup {
     GHashTable *medians; /* maps request_lines_span_kind (gint64) to the sorted durations (double) of spans; NULL until
                             needed */
     GPtrArray *sample;   /* GArray of request_event: the requests of the sample, during learning */
+    int8_t *balance;     /* for each pair of rows, the number of inferred lines in the sample of find_balance minus the
+                            number of other lines; NULL until needed */
     uint32_t learned_count; /* number of records of the store when the sample was taken */
     bool is_sample_full;
 } lookup;
@@ -64,6 +66,7 @@ static void clear_lookup(lookup *l)
         g_array_free(l->events, TRUE);
     if (l->medians != NULL)
         g_hash_table_destroy(l->medians);
+    g_free(l->balance);
     *l = (lookup){0};
 }
 
@@ -471,6 +474,44 @@ const request_drawn *request_lines_find(const model *m, size_t lifeline, uint32_
     g_array_free(steps, TRUE);
     g_hash_table_insert(r->drawn, g_memdup2(&key, sizeof key), d);
     return d;
+}
+
+/* Sets l->balance from requests that are spread over the log. */
+static void find_balance(const model *m, lookup *l, size_t lifeline)
+{
+    enum { SAMPLED = 24, BALANCE_MAX = 100 };
+    const store *s = model_store(m);
+    const unsigned layer = s->spec->lifelines[lifeline].layer, rows = s->spec->lifelines[lifeline].rows;
+    l->balance = g_new0(int8_t, (size_t)rows * rows);
+    int8_t *balance = l->balance;
+    for (unsigned i = 0; i < SAMPLED; i++) {
+        const uint32_t at = s->first + (uint32_t)((uint64_t)(s->count - s->first) * i / SAMPLED);
+        uint32_t record = at;
+        while (record < s->count && record - at < SPAN_READ_MAX &&
+               (spec_step_of(s->spec, store_event(s, record), layer).lifeline != lifeline ||
+                store_object(s, record, layer) == STORE_NONE))
+            record++;
+        if (record == s->count || record - at == SPAN_READ_MAX)
+            continue;
+        const request_drawn *d = request_lines_find(m, lifeline, store_object(s, record, layer));
+        for (guint j = 0; j < d->lines->len; j++) {
+            const request_line *line = &g_array_index(d->lines, request_line, j);
+            const unsigned from = spec_step_of(s->spec, store_event(s, line->from), layer).row,
+                           to = spec_step_of(s->spec, store_event(s, line->to), layer).row;
+            if (from < rows && to < rows && ABS(balance[from * rows + to]) < BALANCE_MAX)
+                balance[from * rows + to] += line->is_inferred ? 1 : -1;
+        }
+    }
+}
+
+bool request_lines_usually_inferred(const model *m, size_t lifeline, unsigned from, unsigned to)
+{
+    if (!model_is_settled(m) || model_progress(m) < 1)
+        return false;
+    lookup *l = find_lookup(m, lifeline);
+    if (l->balance == NULL)
+        find_balance(m, l, lifeline);
+    return l->balance[from * model_store(m)->spec->lifelines[lifeline].rows + to] > 0;
 }
 
 /* ---- spans ---- */

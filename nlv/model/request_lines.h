@@ -47,6 +47,10 @@ void request_lines_forget(request_lines *r);
 /* Returns a request of a lifeline. The result is valid until the next call of a function of this module. */
 const request_drawn *request_lines_find(const model *m, size_t lifeline, uint32_t object);
 
+/* Returns whether the lines between two rows of a lifeline are inferred in most requests of a sample. Returns false
+ * while nlv reads the logs. */
+bool request_lines_usually_inferred(const model *m, size_t lifeline, unsigned from, unsigned to);
+
 struct request_graph;
 struct request_span;
 struct request_step;

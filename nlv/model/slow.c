@@ -132,7 +132,8 @@ static void sample_requests(const path_search *p, uint32_t first, uint32_t end, 
     }
 }
 
-static size_t add_requests(const model *m, size_t lifeline, int64_t from_ns, int64_t to_ns, GArray *lines)
+static size_t add_requests(const model *m, size_t lifeline, int64_t from_ns, int64_t to_ns, GArray *lines,
+                           bool *is_sampled)
 {
     const store *s = model_store(m);
     int64_t later_ns;
@@ -141,6 +142,7 @@ static size_t add_requests(const model *m, size_t lifeline, int64_t from_ns, int
     uint32_t first = store_find_time(s, from_ns), end = store_find_time(s, later_ns + 1);
     path_search p = {m, s, lifeline, s->spec->lifelines[lifeline].layer, false};
     GArray *found = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    *is_sampled = *is_sampled || end - first > RECORDS_MAX;
     (end - first <= RECORDS_MAX ? find_requests : sample_requests)(&p, first, end, found);
     const size_t count = found->len;
     p.has_graphs = count <= GRAPHS_MAX;
@@ -180,12 +182,13 @@ static slow_line describe(const path_line *lines, guint count)
 }
 
 /* Returns the lines (path_line) of the critical paths in a time range. Sets *requests to the number of requests. */
-static GArray *find_lines(const model *m, int64_t from_ns, int64_t to_ns, size_t *requests)
+static GArray *find_lines(const model *m, int64_t from_ns, int64_t to_ns, size_t *requests, bool *is_sampled)
 {
     GArray *lines = g_array_new(FALSE, FALSE, sizeof(path_line));
     *requests = 0;
+    *is_sampled = false;
     for (size_t i = 0; i < model_store(m)->spec->lifeline_count; i++)
-        *requests += add_requests(m, i, from_ns, to_ns, lines);
+        *requests += add_requests(m, i, from_ns, to_ns, lines, is_sampled);
     return lines;
 }
 
@@ -193,8 +196,9 @@ slow_line slow_find_longest(const model *m, int64_t from_ns, int64_t to_ns)
 {
     slow_line found = {0};
     size_t requests;
+    bool is_sampled;
     double max_ns = 0;
-    GArray *lines = find_lines(m, from_ns, to_ns, &requests);
+    GArray *lines = find_lines(m, from_ns, to_ns, &requests, &is_sampled);
     for (guint i = 0; i < lines->len; i++) {
         const path_line *line = &g_array_index(lines, path_line, i);
         if (line->long_ns <= max_ns)
@@ -203,6 +207,7 @@ slow_line slow_find_longest(const model *m, int64_t from_ns, int64_t to_ns)
         found = describe(line, 1);
     }
     found.requests = requests;
+    found.is_sampled = is_sampled;
     g_array_free(lines, TRUE);
     return found;
 }
@@ -211,7 +216,8 @@ slow_line slow_find(const model *m, int64_t from_ns, int64_t to_ns)
 {
     slow_line found = {0};
     size_t requests;
-    GArray *lines = find_lines(m, from_ns, to_ns, &requests);
+    bool is_sampled;
+    GArray *lines = find_lines(m, from_ns, to_ns, &requests, &is_sampled);
     qsort(lines->data, lines->len, sizeof(path_line), by_kind);
     double sum = 0, max = 0;
     guint from = 0, best = 0, best_count = 0;
@@ -231,6 +237,7 @@ slow_line slow_find(const model *m, int64_t from_ns, int64_t to_ns)
     if (best_count > 0)
         found = describe(&g_array_index(lines, path_line, best), best_count);
     found.requests = requests;
+    found.is_sampled = is_sampled;
     g_array_free(lines, TRUE);
     return found;
 }

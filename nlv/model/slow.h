@@ -17,6 +17,7 @@ typedef struct slow_line {
     uint32_t from, to; /* the records that the longest line of this kind joins; equal for the span of one record */
     int64_t begin_ns, end_ns; /* the times of a path that is suitable for the first view (slow_find) */
     size_t requests;          /* number of requests in the sample */
+    bool is_sampled;          /* the module has not examined all requests, so there may be longer lines */
 } slow_line;
 
 /*

@@ -47,6 +47,7 @@ typedef struct kind {
     const list *list;
     unsigned from, to; /* rows */
     bool is_violation;
+    bool is_inferred;  /* most of these lines are inferred: they are paler */
     size_t first, end; /* entries that end within the plot */
 } kind;
 
@@ -68,11 +69,24 @@ static void add_kinds(drawer *d, list *const *lists, unsigned rows, bool are_vio
             const list *segments = lists[from * rows + to];
             if (segments == NULL || segments->count == segments->start)
                 continue;
-            kind k = {segments, from, to, are_violations, list_find(segments, d->c->from, segments->start), 0};
+            kind k = {.list = segments,
+                      .from = from,
+                      .to = to,
+                      .is_violation = are_violations,
+                      .first = list_find(segments, d->c->from, segments->start)};
             k.end = list_find(segments, d->c->to, k.first);
             d->visible += k.end - k.first;
             g_array_append_val(d->kinds, k);
         }
+}
+
+/* Finds the kinds whose lines are usually inferred. */
+static void find_inferred(drawer *d)
+{
+    for (guint i = 0; i < d->kinds->len; i++) {
+        kind *k = &g_array_index(d->kinds, kind, i);
+        k->is_inferred = !k->is_violation && request_lines_usually_inferred(d->c->model, d->p->index, k->from, k->to);
+    }
 }
 
 static void find_kinds(drawer *d)
@@ -103,6 +117,13 @@ static double start_x(const drawer *d, const kind *k, size_t i)
     return layout_x(c->layout, c->view, store_time(c->store, end) - (int64_t)long_ns);
 }
 
+/* Returns the weight of a line in a picture of many lines. */
+static float weight_of(const kind *k)
+{
+    const float pale = 0.25F;
+    return k->is_inferred ? pale : 1;
+}
+
 static void draw_segment(const drawer *d, const kind *k, size_t i)
 {
     const layer_context *c = d->c;
@@ -110,14 +131,15 @@ static void draw_segment(const drawer *d, const kind *k, size_t i)
     double x0 = start_x(d, k, i), x1 = layer_x(c, end);
     double y0 = layout_row_y(d->p, k->from), y1 = layout_row_y(d->p, k->to);
     if (d->density == NULL) {
-        palette_set(c->cr, k->is_violation ? palette_alarm() : palette_series(color_of(d, end), c->view->dark), 0.85);
+        palette_set(c->cr, k->is_violation ? palette_alarm() : palette_series(color_of(d, end), c->view->dark),
+                    k->is_inferred ? 0.4 : 0.85);
         cairo_move_to(c->cr, x0, y0);
         cairo_line_to(c->cr, x1, y1);
         cairo_stroke(c->cr);
     } else if (k->is_violation) {
         density_line_on_top(d->density, x0, y0, x1, y1, DENSITY_ALARM);
     } else {
-        density_line(d->density, x0, y0, x1, y1, 1, color_of(d, end) % DENSITY_COLORS);
+        density_line(d->density, x0, y0, x1, y1, weight_of(k), color_of(d, end) % DENSITY_COLORS);
     }
 }
 
@@ -161,7 +183,7 @@ static void draw_quickly(const drawer *d, const kind *k, double x, double long_n
     if (k->is_violation)
         density_line_on_top(d->density, x0, y0, x, y1, DENSITY_ALARM);
     else
-        density_line(d->density, x0, y0, x, y1, weight, (unsigned)ink);
+        density_line(d->density, x0, y0, x, y1, weight * weight_of(k), (unsigned)ink);
 }
 
 /* Returns the duration of an entry in nanoseconds. If `grain` is more than 1, returns the duration of a nearby entry,
@@ -723,6 +745,8 @@ void lifelines_layer_draw(const layer_context *c, const pane *p)
     for (unsigned row = 0; row < p->rows; row++)
         bars_draw(c, p, row, names_find(c->store->names.events, definition->events[row]));
     GArray *objects = find_few_objects(&d);
+    if (objects == NULL)
+        find_inferred(&d);
     if (objects == NULL && d.visible > (c->is_raster ? LINES_ON_PIXELS : LINES_ON_PAPER))
         d.density = density_new(c->layout->left, p->top, c->layout->right, p->bottom, c->is_raster ? c->scale : 2);
     cairo_set_line_width(c->cr, 1.1);
@@ -835,7 +859,7 @@ static void name_line(const layer_context *c, const pane *p, const slow_line *sl
 void lifelines_layer_name_slowest(const layer_context *c)
 {
     slow_line slow = slow_find_longest(c->model, c->view->from_ns, c->view->to_ns);
-    for (unsigned i = 0; slow.is_found && i < c->layout->pane_count; i++)
+    for (unsigned i = 0; slow.is_found && !slow.is_sampled && i < c->layout->pane_count; i++)
         if (c->layout->panes[i].kind == PANE_LIFELINES && c->layout->panes[i].index == slow.lifeline)
             name_line(c, &c->layout->panes[i], &slow);
 }

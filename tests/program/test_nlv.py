@@ -282,6 +282,14 @@ class Render(support.Case):
         background = min(ink[60:540])
         first, span, last = (ink[(low + high) // 2 + 3] - background for low, high in zip(marks, marks[1:]))
         self.assertLess(max(first, last), 0.7 * span)
+        self.log.write_text("".join(
+            f"DATE=2026010112{number // 6000:02d}{number // 100 % 60:02d}.{(number % 100 * 10 + step):03d} HOST={host} PROG={host} LVL=Usage NL.EVNT={event} REQ.ID=r{number}\n"
+            for number in range(12000) for step, (host, event) in enumerate((("a", "Asked"), ("b", "Work.start"), ("b", "Work.end"), ("a", "Answered")))))
+        rows = self.pixels_of("dense.png", "--size", "1000x600", "--since", "20260101120010", "--until", "20260101120050", self.log)
+        ink = [sum(255 - pixel[0] for pixel in row[160:900]) for row in rows[60:440]]
+        drawn = [y for y, strength in enumerate(ink) if strength > 2 * min(ink) + 2000]
+        first, span, last = (ink[drawn[0] + len(drawn) * part // 6] for part in (1, 3, 5))
+        self.assertLess(max(first, last), 0.9 * span, "also among 16,000 lines")
 
     def test_low_picture(self):
         """A low picture, as in a small window beside the table of requests, has no title and no overview."""

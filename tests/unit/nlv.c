@@ -2229,6 +2229,19 @@ static void test_rows_of_threads(void **unused)
     model_free(m);
 }
 
+/* If a range has so many requests that the module examines only some of them, it states this. */
+static void test_longest_line_of_a_sample(void **unused)
+{
+    (void)unused;
+    program_reading reading = {0};
+    model *m = read_requests(100, &reading);
+    assert_false(slow_find_longest(m, INT64_MIN, INT64_MAX).is_sampled);
+    model_free(m);
+    m = read_requests(8000, &reading);
+    assert_true(slow_find_longest(m, INT64_MIN, INT64_MAX).is_sampled);
+    model_free(m);
+}
+
 /* Statistics contain the durations of whole requests, the sum of each segment, and the record of each maximum. */
 static void test_statistics_of_requests(void **unused)
 {
@@ -2851,6 +2864,7 @@ int main(void)
         cmocka_unit_test(test_tracks_scroll_collapse_and_pin),
         cmocka_unit_test(test_rows_of_threads),
         cmocka_unit_test(test_statistics_of_requests),
+        cmocka_unit_test(test_longest_line_of_a_sample),
         cmocka_unit_test(test_short_lists_are_small),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
