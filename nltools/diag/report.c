@@ -207,7 +207,7 @@ static void print_places(const findings *f, uint32_t shown)
         report_place_row row = report_describe_place(f, order[i]);
         printable_print("  %6s  %s, %s%s%s%s\n", row.share, row.name, row.mean,
                         row.explained != NULL ? "; explained above: " : "", row.explained != NULL ? row.explained : "",
-                        row.is_unexplained ? "; unexplained: log more events there" : "");
+                        row.is_unexplained ? "; unexplained, so log more events there" : "");
         report_place_row_clear(&row);
     }
     if (rest > 0) {

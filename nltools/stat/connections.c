@@ -82,7 +82,7 @@ static void print_table(const GPtrArray *rows, const char *by)
 static void print_advice(const GPtrArray *results)
 {
     static const char *const ends[] = {"the sender", "the receiver", "both ends"};
-    puts("\nEvidence for the main cause of each connection:");
+    puts("\nEvidence for the main limit of each connection:");
     for (guint i = 0; i < MIN(results->len, ADVICE_MAX); i++) {
         const connection_result *r = g_ptr_array_index(results, i);
         char *advice = connection_advice(r);

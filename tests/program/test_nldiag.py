@@ -3285,7 +3285,7 @@ class Nldiag(support.Case):
         path = self.service("hidden.log", lambda chance: 0.03 * chance.lognormvariate(0, 0.2))
         self.assertRegex(self.diagnosed(path, status=CANNOT_TELL)["answer"],
                          r"Tax.end of taxd -> Ask.end of shop accounts for 8\d % of the requests' time, and the log does not show what happens there")
-        self.assertIn("; unexplained: log more events there", self.run_program(self.nldiag, path).stdout)
+        self.assertIn("; unexplained, so log more events there", self.run_program(self.nldiag, path).stdout)
         path = self.service("fast.log", lambda chance: 0.003 * chance.lognormvariate(0, 0.2))
         self.assertEqual(self.diagnosed(path, status=HEALTHY)["causes"], [])
 
