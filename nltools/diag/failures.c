@@ -248,7 +248,7 @@ static void add_finding(findings *f, const failure_counts *c, const failure_grou
                           "%s of the requests succeed although a part of each fails; %s of these failures are in %s%s",
                           part, how_many, where, with)
                     : g_strdup_printf("%s of the requests fail, %s of them in %s%s", part, how_many, where, with);
-    x->advice = "look at the messages of the failed requests: nlstat --slowest, or nlv";
+    x->advice = "look at the messages of the failed requests with nlstat --slowest or nlv";
     finding_evidence(x,
                      partial
                          ? "%u of %u requests contain a failure; in %u of these, the first failure was in this place"
