@@ -47,14 +47,16 @@ nlagent_nlagent_LDADD = $(common_libs) $(AGENT_LIBS) $(LDAP_LIBS)
 
 # The programs of the connections sensor that run in the kernel, as skeletons that need no library. They are built if
 # nlkernel is built, because they need the same tools.
-EXTRA_DIST += %D%/sensors/tcp_close.bpf.c %D%/sensors/tcp_state.bpf.c
+EXTRA_DIST += %D%/sensors/tcp_close.bpf.c %D%/sensors/tcp_state.bpf.c %D%/sensors/tcp_used.bpf.c
 if BUILD_NLKERNEL
 tcp_close_cppflags = -DHAVE_TCP_CLOSE -Inlagent $(BPF_CFLAGS)
-BUILT_SOURCES += nlagent/sensors/tcp_close.skel.h nlagent/sensors/tcp_state.skel.h
-CLEANFILES += nlagent/sensors/tcp_close.skel.h nlagent/sensors/tcp_close.bpf.o nlagent/sensors/tcp_state.skel.h nlagent/sensors/tcp_state.bpf.o
-$(nlagent_libsensors_a_OBJECTS): nlagent/sensors/tcp_close.skel.h nlagent/sensors/tcp_state.skel.h
+sensor_skeletons = nlagent/sensors/tcp_close.skel.h nlagent/sensors/tcp_state.skel.h nlagent/sensors/tcp_used.skel.h
+BUILT_SOURCES += $(sensor_skeletons)
+CLEANFILES += $(sensor_skeletons) $(sensor_skeletons:.skel.h=.bpf.o)
+$(nlagent_libsensors_a_OBJECTS): $(sensor_skeletons)
+nlagent/sensors/tcp_used.skel.h: nlagent/sensors/tcp_state.bpf.c
 endif
-nlagent/sensors/%.skel.h: nlagent/sensors/%.bpf.c nlagent/sensors/%.h
+nlagent/sensors/%.skel.h: nlagent/sensors/%.bpf.c nlagent/sensors/tcp_close.h nlagent/sensors/tcp_state.h
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
 	$(BPF_CLANG) -O2 -g -target bpf -Wall -Werror $$($(CC) -print-multiarch 2>/dev/null | sed -n 's|^..*|-I/usr/include/&|p') \
 	  $(BPF_CFLAGS) -I$(srcdir)/nlagent/sensors -c $< -o $(@:.skel.h=.bpf.o) && \

@@ -5,8 +5,8 @@
  *
  * The number of connections is unlimited. Two bounds keep the cost low:
  * - The sensor logs a connection if it has changed since its last record, and at least every 10 s.
- * - Reading all connections uses at most 5 % of one processor, because the sensor skips measurements that would exceed
- *   this share.
+ * - Reading all connections uses at most 5 % of one processor on average. The sensor skips measurements until the
+ *   average is below this share.
  *
  * The kernel's tracepoints report the end of each connection (socket_ends.h), even if the connection begins and ends
  * between two measurements. Without the right to use eBPF, the sensor only polls.
@@ -41,6 +41,9 @@
 
 enum { LISTENING = 10, STATES = 12, COST_FACTOR = 20, LOOKAHEAD = 64 };
 
+/* The processor time that a measurement can use at once, after measurements that used little. */
+#define ALLOWANCE_MAX_NS (NL_NS_PER_SECOND / 2)
+
 #define LOGGED_AGAIN_NS (10 * NL_NS_PER_SECOND)
 
 /* The data of a connection that the sensor keeps from one measurement to the next. */
@@ -57,11 +60,13 @@ typedef struct seen_list {
 
 typedef struct connections_state {
     int fd;
-    long port;               /* local or remote port; 0: any port */
-    char peer[64];           /* glob for the peer's ADDRESS:PORT; "": any peer */
-    seen_list before, now;   /* connections in the kernel's order, which changes little */
-    size_t next;             /* expected index in `before` */
-    int64_t now_ns, next_ns; /* time of this measurement, and the earliest time of the next measurement */
+    long port;             /* local or remote port; 0: any port */
+    char peer[64];         /* glob for the peer's ADDRESS:PORT; "": any peer */
+    seen_list before, now; /* connections in the kernel's order, which changes little */
+    size_t next;           /* expected index in `before` */
+    int64_t now_ns;        /* time of this measurement */
+    int64_t allowance_ns;  /* processor time that the sensor can use now; negative: it skips measurements */
+    int64_t allowed_ns;    /* time at which `allowance_ns` was calculated */
     uint64_t logged;
     /*
      * Without arguments and without eBPF, the sensor counts the connections that it has missed. `opened` is the number
@@ -515,7 +520,11 @@ static bool connections_measure(measurement *m)
     connections_state *s = m->state;
     log_ends(m);
     s->now_ns = nl_monotonic_ns();
-    if (s->now_ns < s->next_ns)
+    s->allowance_ns += (s->now_ns - s->allowed_ns) / COST_FACTOR;
+    s->allowed_ns = s->now_ns;
+    if (s->allowance_ns > ALLOWANCE_MAX_NS)
+        s->allowance_ns = ALLOWANCE_MAX_NS;
+    if (s->measured && s->allowance_ns < 0)
         return true;
     int64_t used_ns = nl_thread_cpu_ns();
     seen_list before = s->before;
@@ -526,8 +535,8 @@ static bool connections_measure(measurement *m)
     s->sorted = NULL;
     if (s->counts_missed)
         read_opened(s);
-    uint64_t count = 0;
-    if (s->states != NULL && !socket_states_read(s->states, log_state, m, &count)) {
+    uint64_t count = 0, examined = 0;
+    if (s->states != NULL && !socket_states_read(s->states, log_state, m, &count, &examined)) {
         socket_states_free(s->states);
         s->states = NULL;
     }
@@ -535,9 +544,10 @@ static bool connections_measure(measurement *m)
     if (!iterated && !poll_connections(m))
         return nl_error_false(NL_ERROR_SYSTEM, "sock_diag: the kernel does not list connections");
     if (!iterated || s->peer[0] != '\0')
-        count = s->now.count;
+        count = examined = s->now.count;
     nl_record *record = record_begin(m, "TcpConnections");
     nl_record_add_uint(record, "TCP.CONNECTIONS", count);
+    nl_record_add_uint(record, "TCP.EXAMINED", examined);
     nl_record_add_uint(record, "TCP.LOGGED", s->logged);
     nl_record_add_uint(record, "TCP.ITERATED", iterated);
     nl_record_add_uint(record, "TCP.ENDS.WATCHED", s->ends != NULL);
@@ -552,7 +562,7 @@ static bool connections_measure(measurement *m)
     used_ns = nl_thread_cpu_ns() - used_ns;
     nl_record_add_int(record, "TCP.COST", used_ns / 1000);
     record_end(m);
-    s->next_ns = s->now_ns + COST_FACTOR * used_ns;
+    s->allowance_ns -= used_ns;
     return true;
 }
 
@@ -640,15 +650,16 @@ static const sensor_field fields[] = {
     {"TcpClose", "TCP.MSS", "bytes", "maximum segment size"},
     {"TcpClose", "TCP.CWND", "segments", "congestion window when the connection closed"},
     {"TcpConnections", "TCP.CONNECTIONS", "", "number of connections that match the arguments"},
+    {"TcpConnections", "TCP.EXAMINED", "", "connections read; since Linux 6.3, unused connections are read every 2 s"},
     {"TcpConnections", "TCP.LOGGED", "records", "connections that this measurement logged"},
     {"TcpConnections", "TCP.ITERATED", "",
-     "1 if a BPF iterator reads the connections, which requires CAP_BPF, CAP_PERFMON and a kernel with type "
-     "information; 0 if sock_diag reads them, which takes more time"},
+     "1 with BPF, which requires CAP_BPF, CAP_PERFMON and a kernel with type information; 0 with sock_diag, which "
+     "takes more time"},
     {"TcpConnections", "TCP.ENDS.WATCHED", "",
-     "1 if the kernel reports all ends of connections, which requires CAP_BPF and CAP_PERFMON, otherwise 0"},
+     "1 if the kernel reports ends, which requires CAP_BPF and CAP_PERFMON, otherwise 0"},
     {"TcpConnections", "TCP.ENDS", "", "TcpClose records so far; absent if the kernel does not report ends"},
     {"TcpConnections", "TCP.ENDS.MISSED", "",
-     "connections that the sensor missed so far; absent if the sensor has arguments and TCP.ENDS.WATCHED is 0"},
+     "connections missed so far; absent if the sensor has arguments and TCP.ENDS.WATCHED is 0"},
     {"TcpConnections", "TCP.COST", "us", "processor time of this measurement"},
     {0},
 };
@@ -659,9 +670,9 @@ const sensor_kind connections_sensor = {
             "have ended",
     .arguments = " port peer ",
     .arguments_help = "port=N (log only connections with the local or remote port N), peer=GLOB (log only connections "
-                      "whose remote address and port match the pattern GLOB, such as 10.0.0.*:443). The sensor logs a "
-                      "connection when it has changed, and at least every 10 s. It skips measurements that would use "
-                      "more than 5 % of one processor",
+                      "whose remote address and port match GLOB, such as 10.0.0.*:443). The sensor logs a connection "
+                      "when it has changed, and at least every 10 s. It skips measurements to use at most 5 % of one "
+                      "processor",
     .fields = fields,
     .open = connections_open,
     .measure = connections_measure,

@@ -1,5 +1,13 @@
-/* Reads the state of each TCP connection of a network namespace, and passes the connections that have changed to the
- * reader of the iterator. An unchanged connection causes no system call and no copy. */
+/*
+ * Reads the state of each TCP connection of a network namespace, and passes the connections that have changed to the
+ * reader of the iterator. An unchanged connection causes no system call and no copy.
+ *
+ * If MARKS is defined (tcp_used.bpf.c), hooks also mark the connections in use, and a second iterator reads only these.
+ * A connection changes when its program sends, when a segment arrives, when its state changes, or when a timer of the
+ * kernel expires. A hook marks the connection in the first three cases. Timers change only a connection with data
+ * in a queue or in a state other than established or close-wait; such a connection remains marked. A keepalive probe
+ * without an answer is the exception.
+ */
 #include <linux/bpf.h>
 #include <linux/types.h>
 #include <stdbool.h>
@@ -10,10 +18,14 @@
 
 #include "tcp_state.h"
 
-enum { TIME_WAIT = 6, CLOSED = 7, LISTENING = 10, NEW_SYN_RECEIVED = 12, IPV4 = 2, ECN_OK = 1 };
+enum { ESTABLISHED = 1, SYN_SENT = 2, SYN_RECEIVED = 3, TIME_WAIT = 6, CLOSED = 7, CLOSE_WAIT = 8, LISTENING = 10 };
+enum { NEW_SYN_RECEIVED = 12, IPV4 = 2, TCP = 6, ECN_OK = 1 };
 enum { CHRONO_BUSY = 1, CHRONO_RECEIVER = 2, CHRONO_BUFFER = 3 };
 
-#define LOGGED_AGAIN_NS 10000000000ull
+/* With a complete reading every 2 s, the kernel passes each connection at least every 10 s. */
+#define PASSED_AGAIN_NS 8000000000ull
+/* A connection remains marked for this time, because delayed acknowledgements and the next request follow soon. */
+#define MARKED_NS 1000000000ull
 
 /* The kernel's structures, with the members that this program uses. libbpf inserts the offsets of the running
  * kernel. */
@@ -21,10 +33,20 @@ enum { CHRONO_BUSY = 1, CHRONO_RECEIVER = 2, CHRONO_BUFFER = 3 };
 struct in6_addr {
     __u8 bytes[16];
 };
+struct ns_common {
+    unsigned int inum;
+} KERNEL;
+struct net {
+    struct ns_common ns;
+} KERNEL;
+typedef struct {
+    struct net *net;
+} possible_net_t;
 struct sock_common {
     __u32 skc_daddr, skc_rcv_saddr;
     __u16 skc_dport, skc_num, skc_family;
     volatile unsigned char skc_state;
+    possible_net_t skc_net;
     struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
 } KERNEL;
 struct inode {
@@ -34,14 +56,20 @@ struct socket;
 struct socket_alloc {
     struct inode vfs_inode;
 } KERNEL;
+typedef struct {
+    __u32 val;
+} kuid_t;
 struct sock {
     struct sock_common __sk_common;
+    __u16 sk_protocol;
+    kuid_t sk_uid;
     int sk_rcvbuf, sk_sndbuf, sk_wmem_queued;
     struct socket *sk_socket;
     unsigned long sk_pacing_rate;
 } KERNEL;
 struct inet_sock {
     struct sock sk;
+    __u16 inet_sport;
 } KERNEL;
 struct tcp_congestion_ops {
     char name[16];
@@ -88,16 +116,14 @@ struct bpf_iter_meta {
 struct bpf_iter__tcp {
     struct bpf_iter_meta *meta;
     struct sock_common *sk_common;
-    __u32 uid;
 } KERNEL;
 
 /* Settings: a local or remote port (0: any port), and whether to pass unchanged connections. */
 const volatile __u16 only_port;
 const volatile __u8 all_rows;
 
-/* The number of connections with this port in the current reading, including unchanged connections. The reader resets
- * the number. */
-__u64 connections;
+/* The number of connections with this port that the current reading has examined. The reader resets it. */
+__u64 examined;
 
 struct seen {
     __u64 digest, passed_ns;
@@ -155,26 +181,31 @@ static __always_inline __u64 digest_of(const struct tcp_sock *tp, const struct s
     return mix(digest, (__u64)tp->segs_in << 32 | tp->segs_out);
 }
 
-SEC("iter/tcp")
-int read_states(struct bpf_iter__tcp *ctx)
+static __always_inline bool is_connection(const struct sock_common *sk)
 {
-    struct sock_common *sk = ctx->sk_common;
-    if (!sk || sk->skc_state == LISTENING || sk->skc_state == TIME_WAIT || sk->skc_state == CLOSED ||
-        sk->skc_state == NEW_SYN_RECEIVED)
-        return 0;
-    struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-    if (!tp)
-        return 0;
+    return sk->skc_state != LISTENING && sk->skc_state != TIME_WAIT && sk->skc_state != CLOSED &&
+           sk->skc_state != NEW_SYN_RECEIVED;
+}
+
+static __always_inline bool has_port(__u16 local_port, __u16 peer_port)
+{
+    return only_port == 0 || local_port == only_port || peer_port == only_port;
+}
+
+enum { UNCHANGED, NEW, CHANGED, BUFFER_FULL };
+
+/* Passes the connection if it has changed, or if it was last passed long ago. */
+static __always_inline int pass_state(struct seq_file *seq, const struct sock_common *sk, struct tcp_sock *tp)
+{
     __u16 local_port = sk->skc_num, peer_port = __builtin_bswap16(sk->skc_dport);
-    if (only_port != 0 && local_port != only_port && peer_port != only_port)
-        return 0;
     __u64 now_jiffies = bpf_jiffies64();
     __u32 now = (__u32)now_jiffies, running = BPF_CORE_READ_BITFIELD_PROBED(tp, chrono_type);
     __u64 digest = digest_of(tp, sk, running, now), now_ns = bpf_ktime_get_ns();
     struct seen *seen = bpf_sk_storage_get(&seen_rows, (struct sock *)tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
-    if (!all_rows && seen && seen->digest == digest && seen->passed_ns + LOGGED_AGAIN_NS > now_ns) {
-        connections++;
-        return 0;
+    bool changed = !seen || seen->digest != digest, is_new = !seen || seen->passed_ns == 0;
+    if (!all_rows && !changed && seen->passed_ns + PASSED_AGAIN_NS > now_ns) {
+        examined++;
+        return UNCHANGED;
     }
     struct sock *s = (struct sock *)tp;
     struct inet_connection_sock *c = (struct inet_connection_sock *)tp;
@@ -221,7 +252,7 @@ int read_states(struct bpf_iter__tcp *ctx)
         .received_at = received_at(tp, c, now_jiffies),
         .timestamp_in = options->rcv_tsval,
         .has_timestamps = has_timestamps(tp),
-        .uid = ctx->uid,
+        .uid = s->sk_uid.val,
         .family = sk->skc_family,
         .local_port = local_port,
         .peer_port = peer_port,
@@ -248,14 +279,158 @@ int read_states(struct bpf_iter__tcp *ctx)
     const struct tcp_congestion_ops *algorithm = c->icsk_ca_ops;
     if (algorithm)
         BPF_CORE_READ_INTO(&row.algorithm, algorithm, name);
-    /* if the kernel's buffer is full, the kernel calls this program for the connection again after the next read */
-    if (bpf_seq_write(ctx->meta->seq, &row, sizeof row) != 0)
-        return 0;
-    connections++;
+    /* If the kernel's buffer is full, the kernel calls this program for the connection again after the next read. */
+    if (bpf_seq_write(seq, &row, sizeof row) != 0)
+        return BUFFER_FULL;
+    examined++;
     if (seen) { /* if memory for `seen` is missing, the program passes the connection in every measurement */
         seen->digest = digest;
         seen->passed_ns = now_ns;
     }
+    return is_new ? NEW : changed ? CHANGED : UNCHANGED;
+}
+
+#ifdef MARKS
+
+/* The network namespace whose connections this program marks; nlsensor sets it. */
+const volatile __u32 namespace_inode;
+
+/* The number of connections with the port that have opened, minus those that have closed. */
+__s64 opened;
+
+struct mark {
+    __u64 used_ns; /* when a reading last found the connection in use */
+    __u64 touched; /* whether a hook has run since then */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_SK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct mark);
+} marks SEC(".maps");
+
+struct bpf_map;
+struct bpf_iter__bpf_sk_storage_map {
+    struct bpf_iter_meta *meta;
+    struct bpf_map *map;
+    struct sock *sk;
+    void *value;
+} KERNEL;
+
+/* Returns whether a timer of the kernel can change the connection without a hook. */
+static __always_inline bool has_timer(const struct sock_common *sk, const struct tcp_sock *tp)
+{
+    return (sk->skc_state != ESTABLISHED && sk->skc_state != CLOSE_WAIT) || tp->write_seq != tp->snd_una ||
+           tp->rcv_nxt != tp->copied_seq;
+}
+
+static __always_inline void touch(struct mark *mark)
+{
+    if (mark && !mark->touched)
+        mark->touched = 1;
+}
+
+static __always_inline void mark_connection(struct sock *sk)
+{
+    touch(bpf_sk_storage_get(&marks, sk, 0, BPF_SK_STORAGE_GET_F_CREATE));
+}
+
+static __always_inline bool is_here(const struct sock *sk)
+{
+    return BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum) == namespace_inode;
+}
+
+static __always_inline void on_use(struct sock *sk)
+{
+    struct mark *mark = bpf_sk_storage_get(&marks, sk, 0, 0);
+    if (mark)
+        touch(mark);
+    else if (has_port(sk->__sk_common.skc_num, __builtin_bswap16(sk->__sk_common.skc_dport)) && is_here(sk))
+        mark_connection(sk);
+}
+
+/* The kernel calls this tracepoint at the end of each call that sends, with a socket of any protocol. */
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(on_send, struct sock *sk)
+{
+    if (sk->sk_protocol == TCP)
+        on_use(sk);
+    return 0;
+}
+
+/* The kernel calls this tracepoint for each segment that arrives in the state established. */
+SEC("tp_btf/tcp_probe")
+int BPF_PROG(on_segment, struct sock *sk)
+{
+    on_use(sk);
+    return 0;
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(on_state, struct sock *sk, int before, int now)
+{
+    if (sk->sk_protocol != TCP || now == LISTENING || !is_here(sk))
+        return 0;
+    if (now != CLOSED)
+        mark_connection(sk);
+    bool opens = now == SYN_SENT || (now == SYN_RECEIVED && before != SYN_SENT);
+    bool closes = now == CLOSED && before != LISTENING && before != CLOSED;
+    __u16 local_port = __builtin_bswap16(BPF_CORE_READ((struct inet_sock *)sk, inet_sport));
+    if ((opens || closes) && has_port(local_port, __builtin_bswap16(sk->__sk_common.skc_dport)))
+        __sync_fetch_and_add(&opened, opens ? 1 : -1);
+    return 0;
+}
+
+/*
+ * Reads a marked connection. Removes the mark if the connection is no longer in use. A hook that runs at the same
+ * moment can touch the mark that this program removes, so the program then marks the connection again. If both still
+ * overlap, the next complete reading finds the change.
+ */
+SEC("iter/bpf_sk_storage_map")
+int read_marked(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+    struct sock *sk = ctx->sk;
+    struct mark *mark = ctx->value;
+    if (!sk || !mark)
+        return 0;
+    struct tcp_sock *tp = is_connection(&sk->__sk_common) ? bpf_skc_to_tcp_sock(sk) : NULL;
+    if (!tp) {
+        bpf_sk_storage_delete(&marks, sk);
+        return 0;
+    }
+    if (!has_port(sk->__sk_common.skc_num, __builtin_bswap16(sk->__sk_common.skc_dport)))
+        return 0;
+    __u64 now_ns = bpf_ktime_get_ns();
+    bool used = mark->touched;
+    mark->touched = 0;
+    if (pass_state(ctx->meta->seq, &sk->__sk_common, tp) != UNCHANGED || used)
+        mark->used_ns = now_ns;
+    if (has_timer(&sk->__sk_common, tp) || mark->used_ns + MARKED_NS > now_ns)
+        return 0;
+    bpf_sk_storage_delete(&marks, sk);
+    if (mark->touched)
+        mark_connection(sk);
+    return 0;
+}
+
+#endif
+
+SEC("iter/tcp")
+int read_all(struct bpf_iter__tcp *ctx)
+{
+    struct sock_common *sk = ctx->sk_common;
+    if (!sk || !is_connection(sk) || !has_port(sk->skc_num, __builtin_bswap16(sk->skc_dport)))
+        return 0;
+    struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+    if (!tp)
+        return 0;
+#ifdef MARKS
+    if (pass_state(ctx->meta->seq, sk, tp) == CHANGED || has_timer(sk, tp))
+        mark_connection((struct sock *)tp);
+#else
+    pass_state(ctx->meta->seq, sk, tp);
+#endif
     return 0;
 }
 

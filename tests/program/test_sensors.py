@@ -2,6 +2,7 @@
 import grp
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -217,7 +218,7 @@ class Values(support.Case):
         names = [re.search(r"TCP.LOCAL=(\S+) TCP.PEER=(\S+)", l).groups() for l in first[:-1]]
         self.assertEqual(len(set(names)), 1200)
         self.assertEqual({(b, a) for a, b in names}, set(names))  # both ends have the same names, though the server's is IPv6
-        self.assertIn("TCP.CONNECTIONS=1200 TCP.LOGGED=1200 ", first[-1])
+        self.assertIn("TCP.CONNECTIONS=1200 TCP.EXAMINED=1200 TCP.LOGGED=1200 ", first[-1])
         self.assertIn("TCP.LOGGED=0 ", measurement()[-1])
         clients[300].sendall(b"x" * 500)
         changed = []
@@ -227,6 +228,76 @@ class Values(support.Case):
         self.assertEqual({str(clients[300].getsockname()[1]) in l for l in changed}, {True})
         for s in (server, *clients, *peers):
             s.close()
+
+    def test_no_change_is_missed_though_idle_connections_are_not_examined(self):
+        """Hooks in the kernel mark the connections in use. Each change is in a record soon, and the totals at the end are exact."""
+        server = socket.create_server(("127.0.0.1", 0), backlog=300)
+        port = server.getsockname()[1]
+        pairs = [(socket.create_connection(("127.0.0.1", port)), server.accept()[0]) for _ in range(300)]
+        sensor = self.start(self.sensor, "--interval", "0.05", f"connections?port={port}", stdout=subprocess.PIPE, text=True)
+        names = {s: "%s:%d" % s.getsockname() + " %s:%d" % s.getpeername() for pair in pairs for s in pair}
+        sent, received, unread = ({s: 0 for s in names} for _ in range(3))
+        last, ends = {}, {}  # the last record of each connection, and its TcpClose record
+
+        def measurement():
+            for line in sensor.stdout:
+                record = dict(field.split("=", 1) for field in line.split())
+                if record.get("NL.EVNT") == "TcpConnections":
+                    return record
+                if record:
+                    (ends if record["NL.EVNT"] == "TcpClose" else last)[record["TCP.LOCAL"] + " " + record["TCP.PEER"]] = record
+
+        def send(a, b, size):
+            a.sendall(b"x" * size)
+            sent[a], received[b], unread[b] = sent[a] + size, received[b] + size, unread[b] + size
+
+        def read(a):
+            a.recv(unread[a], socket.MSG_WAITALL)
+            unread[a] = 0
+
+        def is_logged(s):
+            record = last[names[s]]
+            return [int(record["TCP." + f]) for f in ("BYTES.SENT", "BYTES.RECEIVED", "QUEUE.IN")] == [sent[s], received[s], unread[s]]
+
+        def examined_until(condition):
+            limit = time.monotonic() + 60
+            while time.monotonic() < limit:
+                summary = measurement()
+                if condition(summary):
+                    return int(summary["TCP.EXAMINED"])
+            self.fail(f"not logged: {summary}, {last}"[:3000])
+
+        if measurement()["TCP.ITERATED"] == "0" or tuple(int(n) for n in re.findall(r"\d+", os.uname().release)[:2]) < (6, 3):
+            self.skipTest("the kernel has no hooks, or eBPF is not permitted here")
+        pairs[0][0].shutdown(socket.SHUT_WR)
+        self.assertEqual(pairs[0][1].recv(1), b"")
+        received[pairs[0][1]] = 1  # the FIN
+        examined_until(lambda summary: int(summary["TCP.EXAMINED"]) <= 2)  # the connection that is half closed remains marked
+        examined, choose = [], random.Random(28)
+        for step in range(60):
+            a, b = choose.choice(pairs[1:])[:: choose.choice((1, -1))] if step % 10 else pairs[0][::-1]
+            if unread[a]:
+                read(a)
+            else:
+                send(a, b, choose.randrange(1, 5000))
+                if choose.random() < 0.5:
+                    read(b)
+            examined.append(examined_until(lambda _: is_logged(a) and is_logged(b)))
+        marked = [e for e in examined if e < 600]
+        self.assertGreater(len(marked), 45, examined)  # complete readings are much rarer
+        self.assertLess(max(marked), 130)
+        self.assertEqual(int(measurement()["TCP.CONNECTIONS"]), 600)
+        for s in names:
+            read(s)
+        for s in names:
+            s.shutdown(socket.SHUT_RDWR) if s is not pairs[0][0] else None
+            s.close()
+        examined_until(lambda summary: summary["TCP.EXAMINED"] == "0" and len(ends) == 600)
+        for s, name in names.items():
+            record = ends[name]
+            self.assertEqual(int(record["TCP.BYTES.SENT"]), sent[s], record)
+            self.assertIn(int(record["TCP.BYTES.RECEIVED"]) - received[s], (0, 1), record)  # the FIN counts
+        server.close()
 
     def test_unknown_minimum_round_trip_time_is_0(self):
         server = socket.create_server(("127.0.0.1", 0), backlog=0)
