@@ -264,9 +264,9 @@ bool connection_is_loopback(const char *address)
     return g_str_has_prefix(address, "127.") || g_str_has_prefix(address, "[::1]");
 }
 
-void connection_set_ends_key(connection_table *t, const char *host, const char *local, const char *peer)
+void connection_set_ends_key(GString *key, const char *host, const char *local, const char *peer)
 {
-    g_string_printf(t->key, "%s %s %s", local, peer, connection_is_loopback(peer) ? host : "");
+    g_string_printf(key, "%s %s %s", local, peer, connection_is_loopback(peer) ? host : "");
 }
 
 /*
@@ -308,7 +308,7 @@ static connection_entry *find_entry(connection_table *t, const nl_record *record
         }
         g_hash_table_insert(t->entries, e->key, e);
         g_ptr_array_add(t->order, e);
-        connection_set_ends_key(t, e->sent.host, e->sent.local, e->sent.peer);
+        connection_set_ends_key(t->key, e->sent.host, e->sent.local, e->sent.peer);
         e->older = g_hash_table_lookup(t->by_ends, t->key->str);
         g_hash_table_replace(t->by_ends, g_strdup(t->key->str), e);
     }

@@ -183,4 +183,9 @@ char *connection_advice(const connection_result *r);
  */
 char *connection_path_text(const connection_result *r);
 
+bool connection_is_loopback(const char *address);
+
+/* Sets `key` to a text for a socket with these addresses. Each host has its own loopback addresses. */
+void connection_set_ends_key(GString *key, const char *host, const char *local, const char *peer);
+
 #endif

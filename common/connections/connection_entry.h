@@ -123,11 +123,6 @@ static inline const connection_entry *connection_entry_of(const connection_resul
 /* Returns the addresses of both ends without ports, which the caller frees. */
 char *connection_pair_name(const connection_result *r);
 
-bool connection_is_loopback(const char *address);
-
-/* Sets the table's key to the addresses of a socket. Each host has its own loopback addresses. */
-void connection_set_ends_key(connection_table *t, const char *host, const char *local, const char *peer);
-
 /*
  * Moves a share of the time of a cause to another cause, in the total and in each slice. The moved time counts as
  * estimated.

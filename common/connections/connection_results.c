@@ -65,7 +65,7 @@ static double difference(const connection_entry *e, const connection_entry *peer
  */
 static connection_entry *find_peer(connection_table *t, const connection_entry *e)
 {
-    connection_set_ends_key(t, e->sent.host, e->sent.peer, e->sent.local);
+    connection_set_ends_key(t->key, e->sent.host, e->sent.peer, e->sent.local);
     connection_entry *best = NULL;
     for (connection_entry *p = g_hash_table_lookup(t->by_ends, t->key->str); p != NULL; p = p->older)
         if (p != e && !p->joined && (best == NULL || difference(e, p) < difference(e, best)))

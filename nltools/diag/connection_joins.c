@@ -43,6 +43,7 @@ typedef struct pair {
     bool own;                                      /* the connections belong to programs with visits */
     bool ambiguous;                                /* the connections may lead to other hosts */
     bool exact;                                    /* the visits name the connection */
+    struct pair *other_way;                        /* the exact pair with the same ends and another sender */
     bool waits;                                    /* expect_waits must still compute expected_ns of the slices */
     bool has_longest;                              /* `longest` is set */
     const connection_result *longest[CAUSE_COUNT]; /* for each cause, the connection that it limited longest, or NULL */
@@ -52,8 +53,9 @@ struct connection_joins {
     const visits *v;
     const sender *senders;
     int64_t slice_ns;
+    GHashTable *sites;     /* interned names of the hosts with visits */
     GHashTable *pairs;     /* pair_key -> pair */
-    pair **exact;          /* for each number of visit_ends.h, the connection, or NULL */
+    pair **exact;          /* for each number of visit_ends.h, the pairs of this connection, or NULL */
     pair **of_visits;      /* NULL: not joined */
     const char **commands; /* for each instance, the name of its program, cut to COMMAND_SIZE */
 };
@@ -171,11 +173,11 @@ static void settle_pair(pair *p)
 }
 
 /* Adds a connection to the pair of a host and its program, unless the other end is on a host with visits. */
-static void add_program(connection_joins *j, GHashTable *sites, const char *host, const char *program,
-                        const char *other, const connection_result *r)
+static void add_program(connection_joins *j, const char *host, const char *program, const char *other,
+                        const connection_result *r)
 {
-    if (host != NULL && program[0] != '\0' && g_hash_table_contains(sites, host) &&
-        (other == NULL || !g_hash_table_contains(sites, other)))
+    if (host != NULL && program[0] != '\0' && g_hash_table_contains(j->sites, host) &&
+        (other == NULL || !g_hash_table_contains(j->sites, other)))
         add_to_pair(j, (pair_key){host, NULL, command_of(program)}, r);
 }
 
@@ -232,15 +234,12 @@ static void keep_own_programs(pair *p, GHashTable *programs)
 static void add_pairs(connection_joins *j)
 {
     const GPtrArray *results = j->v->connection_results;
-    GHashTable *sites = g_hash_table_new(NULL, NULL); /* interned names of hosts with visits */
-    for (guint i = 0; i < j->v->sites->len; i++)
-        g_hash_table_add(sites, (gpointer)site_at(j->v, i)->host);
     for (guint i = 0; i < results->len; i++) {
         const connection_result *r = g_ptr_array_index(results, i);
         const char *from = host_of(r->host), *to = host_of(r->peer_host);
         add_to_pair(j, (pair_key){from, to, NULL}, r);
-        add_program(j, sites, from, r->program, to, r);
-        add_program(j, sites, to, r->peer_program, from, r);
+        add_program(j, from, r->program, to, r);
+        add_program(j, to, r->peer_program, from, r);
     }
     GHashTable *programs = programs_with_visits(j->v);
     GHashTableIter i;
@@ -251,7 +250,6 @@ static void add_pairs(connection_joins *j)
         settle_pair(p);
     }
     g_hash_table_destroy(programs);
-    g_hash_table_destroy(sites);
 }
 
 /* ---- visits ---- */
@@ -282,6 +280,23 @@ static pair *pair_over_relay(const connection_joins *j, const sender *s, const r
     return found;
 }
 
+/*
+ * Returns the connection that a visit names, if it carries the data for which the visit waits: its sender is the
+ * visit's sender. A visit without a sender in the log waits for the connection if the other end has no visits. Returns
+ * NULL otherwise.
+ */
+static pair *exact_pair(const connection_joins *j, const visit *x, const sender *s)
+{
+    const char *host = site_at(j->v, x->site)->host;
+    for (pair *p = j->exact[x->ends]; p != NULL; p = p->other_way) {
+        const char *other = p->key.from == host ? p->key.to : p->key.from;
+        bool sends = p->key.from == NULL || p->key.from == s->host;
+        if (s->host != NULL ? sends : other == NULL || !g_hash_table_contains(j->sites, other))
+            return p;
+    }
+    return NULL;
+}
+
 /* Returns the connections on which a visit may wait, or NULL. */
 static pair *pair_of_visit(const connection_joins *j, uint32_t index)
 {
@@ -289,7 +304,7 @@ static pair *pair_of_visit(const connection_joins *j, uint32_t index)
     const visit *x = visit_at(j->v, index);
     const site *at = site_at(j->v, x->site);
     if (j->exact[x->ends] != NULL)
-        return j->exact[x->ends];
+        return exact_pair(j, x, s);
     if (s->host != NULL && s->to != NULL && s->host != s->to) {
         /* If only one end has records, these records do not name the other host. */
         const pair_key keys[] = {{s->host, s->to, NULL}, {s->host, NULL, NULL}, {NULL, s->to, NULL}};
@@ -305,7 +320,7 @@ static pair *pair_of_visit(const connection_joins *j, uint32_t index)
     return place_at(j->v, at->place)->kind == PLACE_SPAN ? g_hash_table_lookup(j->pairs, &key) : NULL;
 }
 
-/* Adds a pair for each connection that visits name by the addresses of its ends. */
+/* Adds a pair for each connection that visits name by the addresses of its ends, and for each of its senders. */
 static void add_exact_pairs(connection_joins *j)
 {
     const GPtrArray *results = j->v->connection_results;
@@ -314,14 +329,18 @@ static void add_exact_pairs(connection_joins *j)
         uint32_t number = visit_ends_find(j->v->ends, r->host[0] != '\0' ? r->host : r->peer_host, r->local, r->peer);
         if (number == 0)
             continue;
-        char *name = g_strdup_printf("connection %" G_GUINT32_FORMAT, number);
-        const char *key = g_intern_string(name);
-        pair *p = add_to_pair(j, (pair_key){key, key, key}, r);
-        p->own = p->exact = true;
-        settle_pair(p);
-        j->exact[number] = p;
+        char *name = g_strdup_printf("connection\n%" G_GUINT32_FORMAT, number);
+        pair *p = add_to_pair(j, (pair_key){host_of(r->host), host_of(r->peer_host), g_intern_string(name)}, r);
         g_free(name);
+        if (p->exact)
+            continue;
+        p->own = p->exact = true;
+        p->other_way = j->exact[number];
+        j->exact[number] = p;
     }
+    for (uint32_t n = 0; n <= visit_ends_count(j->v->ends); n++)
+        for (pair *p = j->exact[n]; p != NULL; p = p->other_way)
+            settle_pair(p);
 }
 
 static guint first_slice(const pair *p, int64_t index)
@@ -473,6 +492,9 @@ connection_joins *connection_joins_new(const visits *v, const sender *senders)
     for (guint i = 0; i < v->instances->len; i++)
         j->commands[i] = command_of(instance_at(v, i)->program);
     j->exact = g_new0(pair *, visit_ends_count(v->ends) + 1);
+    j->sites = g_hash_table_new(NULL, NULL);
+    for (guint i = 0; i < v->sites->len; i++)
+        g_hash_table_add(j->sites, (gpointer)site_at(v, i)->host);
     add_pairs(j);
     add_exact_pairs(j);
     /* Assume that a dropped request has waited as long as the other requests on average. */
@@ -506,6 +528,7 @@ void connection_joins_free(connection_joins *j)
     if (j == NULL)
         return;
     g_hash_table_destroy(j->pairs);
+    g_hash_table_destroy(j->sites);
     g_free(j->of_visits);
     g_free(j->exact);
     g_free(j->commands);

@@ -2,6 +2,8 @@
 
 #include "diag/visit_ends.h"
 
+#include "connections/connection_causes.h"
+
 #include <glib.h>
 #include <string.h>
 
@@ -29,9 +31,8 @@ void visit_ends_free(visit_ends *e)
 
 static void set_key(visit_ends *e, const char *host, const char *local, const char *peer)
 {
-    bool is_loopback = g_str_has_prefix(peer, "127.") || g_str_has_prefix(peer, "[::1]");
     bool in_order = strcmp(local, peer) < 0;
-    g_string_printf(e->key, "%s %s %s", in_order ? local : peer, in_order ? peer : local, is_loopback ? host : "");
+    connection_set_ends_key(e->key, host, in_order ? local : peer, in_order ? peer : local);
 }
 
 uint32_t visit_ends_find(visit_ends *e, const char *host, const char *local, const char *peer)

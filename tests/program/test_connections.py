@@ -909,6 +909,17 @@ class Requests(support.Case):
             result = self.run_program(support.program("nltools/nldiag"), "--json", "--id", "ID", log)
             self.assertEqual("main limit of the connection 10.0.0.1:5 > 10.0.0.2:80: " in result.stdout, named, (fields, result.stdout))
 
+    def test_a_message_in_the_other_direction_does_not_wait(self):
+        """All events name the connection. Its window limits the data from a to b, but the slow messages are from b to a."""
+        events = []
+        for at, text in self.events(slow_us=90000):
+            late = 89000 if "EVNT=Asked" in text or "EVNT=Sent" in text else 0
+            ends = "LOCAL=10.0.0.2:80 PEER=10.0.0.1:5" if "HOST=b" in text else "LOCAL=10.0.0.1:5 PEER=10.0.0.2:80"
+            events.append((at + late, f"{text} {ends}"))
+        log = self.written([*events, *self.connections(busy_us=45000, limited_us=44000), *self.address_of_b()])
+        result = self.run_program(support.program("nltools/nldiag"), "--json", "--id", "ID", log)
+        self.assertNotIn("the connection 10.0.0.1:5 > 10.0.0.2:80 is limited by", result.stdout)
+
     def test_connections_to_other_hosts_are_no_cause(self):
         """The receivers of the limited connections wait for no request."""
         log = self.written([*self.events(slow_us=90000), *self.connections(busy_us=45000, limited_us=44000), *self.address_of_b("c")])
