@@ -150,13 +150,14 @@ static void run_commands(void)
             argv[++count] = NULL;
             continue;
         }
-        if (fork() == 0) {
+        pid_t child = fork();
+        if (child == 0) {
             execv(argv[0], argv);
             perror(argv[0]);
             _exit(127);
         }
         int status = 0;
-        wait(&status);
+        waitpid(child, &status, 0); /* daemons that the command has started may also end */
         printf("GUEST %s: %d\n", argv[0], WIFEXITED(status) ? WEXITSTATUS(status) : -1);
         fflush(stdout);
         count = 0;

@@ -13,6 +13,7 @@ import sys
 import time
 import unittest
 
+import guest
 import paths
 import support
 from paths import Scenario
@@ -831,6 +832,44 @@ class Connections(support.Case):
 
 for scenario_name in (s[0].name for s in SCENARIOS):
     setattr(Connections, f"test_{scenario_name}", lambda self, name=scenario_name: self.check_scenario(name))
+
+
+@support.long
+class Netem(support.Case):
+    """In a guest with Debian's kernel, netem gives the loopback interface a rate or losses."""
+
+    SCRIPT = """
+        ip link set lo mtu 1500 gso_max_segs 1 up
+        tc qdisc add dev lo root netem delay 10ms
+        for path in 'rate 10mbit limit 60' 'loss 3%'; do
+            tc qdisc change dev lo root netem delay 10ms $path
+            iperf3 --server --one-off --daemon
+            nlsensor --interval 0.05 'connections?port=5201' > /${path%% *}.log &
+            sleep 2
+            iperf3 --client 127.0.0.1 --time 6 --congestion reno > /dev/null
+            kill $!
+            wait
+        done"""
+
+    def test_path_and_loss(self):
+        machine = guest.Guest(self, "netem", ("sch_netem",))
+        for name in "sh", "ip", "tc", "sleep", "iperf3":
+            if shutil.which(name) is None:
+                self.skipTest(f"{name} is not installed")
+            machine.add(os.path.realpath(shutil.which(name)), name)
+        machine.add(support.program("nlagent/sensor"), "nlsensor")
+        machine.files["script"] = self.SCRIPT.encode()
+        logs = machine.run([["/bin/sh", "/script"]], ["/rate.log", "/loss.log"])
+        for name, causes in ("/rate.log", ("path rate", "path rate, with a queue")), ("/loss.log", ("loss",)):
+            self.assertIn(name, logs, machine.said)
+            (self.scratch / "log").write_bytes(logs[name])
+            self.assertIn(b"TCP.ITERATED=1 ", logs[name])
+            self.assertIn(b"TCP.DELAY.IN=", logs[name])
+            result = self.run_program(support.program("nltools/nlstat"), "--connections", "--json", self.scratch / "log")
+            self.assertEqual(result.returncode, 0, result.stderr + machine.said)
+            connection = max(json.loads(result.stdout), key=lambda c: c["bytes"])
+            self.assertIn(connection["first"], causes, connection)
+            self.assertGreater(sum(c["share"] for c in connection["causes"] if c["cause"] in causes), 0.7, connection)
 
 
 class Requests(support.Case):
