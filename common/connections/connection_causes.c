@@ -12,6 +12,15 @@
 #define QUEUE_FACTOR 1.5
 #define QUEUE_US 2000.0
 
+/*
+ * Data can wait in a queue if this share of the data is in flight that the path carries in its minimum round-trip time.
+ * The share is below 1, because other connections may fill the rest of the queue. The rate that the path carries is the
+ * highest mean of about this number of intervals, because acknowledgements that arrive together raise the rate of a
+ * single interval.
+ */
+#define FILLING 0.5
+#define MEAN_INTERVALS 8
+
 /* A receiver with a small window delays acknowledgements by at most this time (TCP_DELACK_MAX). */
 #define ACK_DELAY_US 200000.0
 
@@ -334,10 +343,17 @@ static double elapsed_ns(int64_t a_ns, int64_t b_ns)
     return (double)((uint64_t)b_ns - (uint64_t)a_ns);
 }
 
-/* Returns whether data waits in a queue on the path. */
-static bool is_queued(const connection_sample *s)
+/* Returns whether the data in flight can fill the path, and wait in a queue. With less data, the delays only vary. */
+static bool fills_path(const connection_entry *e, const connection_sample *s)
 {
-    return s->rtt_min_us > 0 && s->rtt_us > QUEUE_FACTOR * s->rtt_min_us && s->rtt_us > s->rtt_min_us + QUEUE_US;
+    return s->unacked * s->mss >= FILLING * e->carried_rate * s->rtt_min_us / 1e6;
+}
+
+/* Returns whether data waits in a queue on the path. */
+static bool is_queued(const connection_entry *e, const connection_sample *s)
+{
+    return s->rtt_min_us > 0 && s->rtt_us > QUEUE_FACTOR * s->rtt_min_us && s->rtt_us > s->rtt_min_us + QUEUE_US &&
+           fills_path(e, s);
 }
 
 /* Adds a loss to the statistics. Ignores the first loss, which ends slow start, because it may occur at any window. */
@@ -386,7 +402,8 @@ static void follow_window(connection_entry *e, const connection_sample *a, const
     if (is_window_full(b) || b->receiver_us > a->receiver_us)
         e->window_full_ns = b->time_ns;
     add_retransmissions(e, a, b);
-    e->rtt_high_us = fmax(e->rtt_high_us, b->rtt_us);
+    double queued_rtt_us = fills_path(e, b) ? b->rtt_us : 0;
+    e->rtt_high_us = fmax(e->rtt_high_us, queued_rtt_us);
     if (b->retransmitted > a->retransmitted) {
         bool full = e->rtt_high_us > FILLED_FACTOR * b->rtt_min_us && e->rtt_high_us > b->rtt_min_us + FILLED_US;
         if (!a->recovers)
@@ -396,7 +413,7 @@ static void follow_window(connection_entry *e, const connection_sample *a, const
          * had another cause.
          */
         e->queue_lost = full || (a->recovers && e->queue_lost);
-        e->rtt_high_us = b->rtt_us;
+        e->rtt_high_us = queued_rtt_us;
     }
 }
 
@@ -481,11 +498,11 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
      * buffer with a single write.
      */
     if (!lost && is_all_sent(a) && is_all_sent(b)) {
-        if (is_filled(b) && is_queued(b))
+        if (is_filled(b) && is_queued(e, b))
             return CAUSE_PATH_QUEUE;
         return is_limited_by_buffer(e, b) ? CAUSE_SEND_BUFFER : idle_cause(a, b);
     }
-    if (is_queued(b))
+    if (is_queued(e, b))
         return CAUSE_PATH_QUEUE;
     if (!lost && b->unacked + 1 < b->cwnd) {
         connection_cause full = full_cause(e, b);
@@ -649,7 +666,7 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
     double scale = busy > 0 ? (wall_us - idle) / busy : 0;
     receiver *= scale, buffer *= scale;
     /* With a queue on the path, a larger buffer or window only makes the queue longer. */
-    if (is_queued(b)) {
+    if (is_queued(e, b)) {
         buffer = 0;
         receiver = b->rtt_us > b->rtt_min_us + ACK_DELAY_US ? 0 : receiver;
     }
@@ -685,6 +702,8 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
     }
     if (!a->recovers && !b->recovers) /* the end of a recovery acknowledges data that arrived long before */
         e->path_rate = fmax(e->path_rate, rate);
+    e->mean_rate += (rate - e->mean_rate) / MEAN_INTERVALS;
+    e->carried_rate = fmax(e->carried_rate, e->mean_rate);
 }
 
 /* Divides the time between two records of the receiving socket, which show only the limits of the receiver. */

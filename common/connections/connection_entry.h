@@ -46,7 +46,9 @@ typedef struct connection_entry {
     int64_t grown_ns;            /* time when the congestion window last grew considerably */
     int64_t window_full_ns;      /* time of the last record that shows a full window of the peer; 0: no such record */
     double path_rate;            /* highest rate of an interval, bytes/s */
-    double rtt_high_us;          /* highest round-trip time since the last loss */
+    double mean_rate;            /* moving mean of the rates of intervals */
+    double carried_rate;         /* highest mean_rate */
+    double rtt_high_us;          /* highest round-trip time since the last loss while data filled the path */
     bool queue_lost;             /* the last loss was caused by a full queue */
     double tick_us;              /* time that the kernel's clocks, which count in ticks, have not counted yet */
     /*

@@ -171,6 +171,19 @@ class Connections(support.Case):
         self.assertGreater(shares["path rate"] + shares["path rate, with a queue"], 0.8, shares)
         self.assertEqual(shares["loss"], 0)
 
+    def test_varying_delays_are_no_queue(self):
+        """After losses, few segments are in flight. The round-trip time varies, but the path carries five times as much."""
+        for flight, acked, causes in ((4, 2000, ("loss",)), (40, 10000, ("path rate", "path rate, with a queue"))):
+            lines, total = [], 0
+            for i in range(100):
+                begins = i < 10
+                total += 10000 if begins else acked
+                lines.append(sample(i * 10000, TCP_BYTES_ACKED=total, TCP_BYTES_SENT=total, TCP_BUSY=i * 10000, TCP_RTT_MIN=20000, TCP_RTT=20000 if begins else 40000,
+                                    TCP_UNACKED=20 if begins else flight, TCP_CWND=20 if begins else flight, TCP_UNSENT=50000, TCP_RETRANS=0 if begins else i // 5,
+                                    TCP_SSTHRESH=0x7fffffff if begins else flight * (3, 9, 5, 12)[i // 5 % 4] // 7))
+            shares = self.shares(self.report(self.written(*lines))[0])
+            self.assertGreater(sum(shares[c] for c in causes), 0.8, shares)
+
     def test_losses_do_not_limit_bbr(self):
         for algorithm, state, cause in (("reno", "recovery", "loss"), ("bbr", "recovery", "path rate"), ("bbr", "loss", "loss")):
             lines = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000, TCP_RETRANS=i, TCP_ALGORITHM=algorithm, TCP_RECOVERY=state) for i in range(30)]
