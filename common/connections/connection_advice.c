@@ -318,6 +318,9 @@ char *connection_advice(const connection_result *r)
     case CAUSE_SLOW_START:
         return describe_start(r);
     case CAUSE_HANDSHAKE:
+        if (r->tls_ns > r->cause_ns[CAUSE_HANDSHAKE] / 2)
+            return g_strdup_printf("the TLS handshake took %s; resume sessions, and keep connections open",
+                                   units_time(r->tls_ns, a));
         return g_strdup_printf("connecting took %s; check whether the peer answers, and keep connections open",
                                units_time(r->cause_ns[CAUSE_HANDSHAKE], a));
     default:

@@ -129,6 +129,7 @@ connection_table *connection_table_new(int64_t slice_ns, size_t slices_max)
     t->order = g_ptr_array_new();
     t->entries = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, connection_entry_free);
     t->by_ends = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    t->tls = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_array_unref);
     t->by_sequence = g_hash_table_new(g_int64_hash, g_int64_equal);
     t->paths = connection_paths_new();
     t->names = g_string_chunk_new(4096);
@@ -141,6 +142,7 @@ void connection_table_free(connection_table *t)
     if (t == NULL)
         return;
     g_hash_table_destroy(t->by_ends);
+    g_hash_table_destroy(t->tls);
     g_hash_table_destroy(t->by_sequence);
     g_ptr_array_unref(t->order);
     g_hash_table_destroy(t->entries);
@@ -790,11 +792,30 @@ static bool is_event(const nl_record *record, const char *name)
     return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
 }
 
+/* Adds the TLS handshake that a record of nlkernel trace contains. */
+static void add_tls(connection_table *t, const nl_record *record)
+{
+    char scratch[2][NL_FIELD_TEXT_SIZE];
+    double duration_ns = sample_number(record, "TLS.HANDSHAKE") * 1e3;
+    nl_string local = sample_text(record, "LOCAL", scratch[0]), peer = sample_text(record, "PEER", scratch[1]);
+    if (duration_ns <= 0 || local.size == 0 || peer.size == 0 || t->tls_count >= CONNECTIONS_MAX)
+        return;
+    connection_set_ends_key(t->key, keep_text(t, cut_text(record->host)), keep_text(t, local), keep_text(t, peer));
+    GArray *list = g_hash_table_lookup(t->tls, t->key->str);
+    if (list == NULL) {
+        list = g_array_new(FALSE, FALSE, sizeof(connection_tls));
+        g_hash_table_insert(t->tls, g_strdup(t->key->str), list);
+    }
+    g_array_append_val(list, ((connection_tls){record->time_ns, duration_ns}));
+    t->tls_count++;
+}
+
 void connection_table_add(connection_table *t, const nl_record *record)
 {
     bool closes = is_event(record, "TcpClose");
     if (!closes && !is_event(record, "TcpConnection")) {
-        connection_paths_add(t->paths, record);
+        if (!connection_paths_add(t->paths, record))
+            add_tls(t, record);
         return;
     }
     connection_entry *e = find_entry(t, record);

@@ -33,7 +33,8 @@
 enum { CONNECTIONS_MAX = 1 << 18 };
 
 typedef enum connection_cause {
-    CAUSE_HANDSHAKE,   /* the connection has not been established yet; exact if a TcpClose record has the duration */
+    CAUSE_HANDSHAKE,   /* the handshake of TCP, which is exact if a TcpClose record has its duration, and of TLS, which
+                          is known only from records of nlkernel trace */
     CAUSE_SENDER_IDLE, /* the sending program wrote no data, or not enough data to fill the window */
     CAUSE_SENDER_HOST, /* like CAUSE_SENDER_IDLE, but the program waited for a processor or a disk of its host */
     CAUSE_SEND_BUFFER, /* the send buffer was full of data in flight */
@@ -97,6 +98,7 @@ typedef struct connection_result {
     double mss, segments, retransmitted; /* segment size in bytes; numbers of sent and of retransmitted segments */
     int64_t begin_ns, end_ns;            /* times of the first and the last record of the socket */
     double handshake_ns;                 /* duration of the handshake from TcpClose; 0 if unknown */
+    double tls_ns;                       /* duration of the TLS handshake; 0 if unknown */
     bool brief;                          /* the connection ended before the sensor measured it twice */
     uint64_t sharing;   /* number of other connections that carried data between the same addresses at the same time */
     double shared_rate; /* total rate of this connection and the connections that `sharing` counts */
@@ -118,7 +120,8 @@ connection_table *connection_table_new(int64_t slice_ns, size_t slices_max);
 void connection_table_free(connection_table *t); /* NULL is allowed */
 
 /*
- * Adds a record: TcpConnection or TcpClose with TCP.LOCAL and TCP.PEER, or a record of the path sensor. Ignores other
+ * Adds a record: TcpConnection or TcpClose with TCP.LOCAL and TCP.PEER, a record of the path sensor, or a record with
+ * LOCAL, PEER and TLS.HANDSHAKE (nlkernel trace). Ignores other
  * records. Records of one host must be in order of time.
  */
 void connection_table_add(connection_table *t, const nl_record *record);

@@ -32,6 +32,12 @@ typedef struct connection_progress {
     double rtt_us;
 } connection_progress;
 
+/* A TLS handshake of a connection: the time of its record, and its duration. */
+typedef struct connection_tls {
+    int64_t time_ns;
+    double duration_ns;
+} connection_tls;
+
 typedef struct connection_entry {
     connection_result sent, received; /* the data of both directions, as this socket sees it */
     char *key;
@@ -84,9 +90,11 @@ typedef struct connection_entry {
 } connection_entry;
 
 struct connection_table {
-    GHashTable *entries;     /* key -> connection_entry */
-    GPtrArray *order;        /* the entries in the order of their first records */
-    GHashTable *by_ends;     /* "local peer" -> the last entry with these addresses */
+    GHashTable *entries; /* key -> connection_entry */
+    GPtrArray *order;    /* the entries in the order of their first records */
+    GHashTable *by_ends; /* "local peer" -> the last entry with these addresses */
+    GHashTable *tls;     /* "local peer" -> GArray of connection_tls, in the order of the records */
+    size_t tls_count;
     GHashTable *by_sequence; /* sequence_in -> the last entry with this number; the keys belong to the entries */
     connection_paths *paths;
     GStringChunk *names;

@@ -235,6 +235,46 @@ static void set_handshake(connection_result *r, const connection_entry *e, const
         g_array_index(r->slices, connection_slice, i).cause_ns[CAUSE_HANDSHAKE] *= exact_ns / seen_ns;
 }
 
+/* Returns the duration of the TLS handshake according to records of a socket's host, or 0. If the addresses were used
+ * again, these are the first records after the socket's first record. */
+static double find_tls(connection_table *t, const connection_entry *e)
+{
+    connection_set_ends_key(t->key, e->sent.host, e->sent.local, e->sent.peer);
+    const GArray *list = g_hash_table_lookup(t->tls, t->key->str);
+    for (guint i = 0; list != NULL && i < list->len; i++) {
+        const connection_tls *tls = &g_array_index(list, connection_tls, i);
+        if (tls->time_ns >= e->first_ns)
+            return tls->duration_ns;
+    }
+    return 0;
+}
+
+/*
+ * Counts the TLS handshake as time of the handshake. During it, the programs wait for each other's messages, so the
+ * module takes the time from the first time in which the sender was idle, and then from the slow start.
+ */
+static void add_tls_handshake(connection_table *t, connection_result *r, const connection_entry *e,
+                              const connection_entry *peer)
+{
+    static const connection_cause sources[] = {CAUSE_SENDER_IDLE, CAUSE_SLOW_START, CAUSE_UNKNOWN};
+    double own_ns = find_tls(t, e), left_ns = own_ns > 0 || peer == NULL ? own_ns : find_tls(t, peer);
+    r->tls_ns = left_ns;
+    for (size_t k = 0; k < G_N_ELEMENTS(sources); k++) {
+        double moved_ns = fmin(left_ns, r->cause_ns[sources[k]]), left_in_slices_ns = moved_ns;
+        r->cause_ns[sources[k]] -= moved_ns;
+        r->estimated_ns[sources[k]] = fmin(r->estimated_ns[sources[k]], r->cause_ns[sources[k]]);
+        r->cause_ns[CAUSE_HANDSHAKE] += moved_ns;
+        left_ns -= moved_ns;
+        for (guint i = 0; r->slices != NULL && i < r->slices->len; i++) {
+            double *slice = g_array_index(r->slices, connection_slice, i).cause_ns;
+            double part_ns = fmin(left_in_slices_ns, slice[sources[k]]);
+            slice[sources[k]] -= part_ns;
+            slice[CAUSE_HANDSHAKE] += part_ns;
+            left_in_slices_ns -= part_ns;
+        }
+    }
+}
+
 /*
  * Counts the time with a queue as time of the reverse path. BBR keeps a queue short, so the other time of the path
  * counts too if the mean round-trip time shows a queue.
@@ -306,6 +346,7 @@ static connection_result *join_ends(connection_table *t, connection_entry *e)
     else
         finish_received(receiver);
     set_handshake(r, e, peer);
+    add_tls_handshake(t, r, e, peer);
     r->returned = fmin(in, out);
     const connection_entry *source = measured ? sender : receiver;
     r->begin_ns = source->first_ns;

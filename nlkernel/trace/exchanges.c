@@ -57,6 +57,8 @@ typedef struct connection_end {
     uint32_t sent;    /* according to the events, the position after the last byte that this end has sent */
     GQueue early; /* struct trace_event: events that have arrived before the event of the previous reply (is_early) */
     bool has_next[2];                 /* whether `next` is known, for each direction */
+    int64_t tls_begin_ns;             /* time of the first bytes, if they begin a TLS handshake; otherwise 0 */
+    int64_t tls_ns;                   /* duration of the TLS handshake; 0: unknown; -1: a span has it */
     const protocol *plain_protocol;   /* the protocol in a TLS connection, or NULL */
     struct trace_event *first_secret; /* the first call that has transferred encrypted bytes of the next request (the
                                          event without the call's data), or NULL */
@@ -408,6 +410,10 @@ static void begin_span(exchanges *x, connection_end *end, const struct trace_eve
     x->calls_for_others |= process->serves && process->calls;
     s->local = end->local;
     s->peer = end->peer;
+    if (end->tls_ns > 0) {
+        s->tls_ns = end->tls_ns;
+        end->tls_ns = -1;
+    }
     if (!s->is_server)
         find_parent(x, end, s, event);
     s->keys[1] = key_by_addresses(s, event);
@@ -605,6 +611,21 @@ static void find_role(const exchanges *x, connection_end *end, const struct trac
         end->role = event->kind == TRACE_SEND ? TRACE_ROLE_CLIENT : TRACE_ROLE_SERVER;
 }
 
+/*
+ * Measures the TLS handshake. It begins with the first bytes of the connection, and ends when the client has sent the
+ * first encrypted record that begins a call. This record is the first data of the program, or the end of the handshake
+ * in TLS 1.3.
+ */
+static void follow_tls(connection_end *end, const struct trace_event *event, const protocol_bytes *bytes)
+{
+    bool is_first = !end->has_next[TRACE_SEND] && !end->has_next[TRACE_RECEIVE];
+    int64_t at_ns = (int64_t)(event->kind == TRACE_SEND ? event->begin_ns : event->end_ns);
+    if (is_first && protocol_begins_tls(bytes))
+        end->tls_begin_ns = at_ns;
+    else if (end->tls_begin_ns > 0 && end->tls_ns == 0 && protocol_is_encrypted(bytes))
+        end->tls_ns = MAX(1, at_ns - end->tls_begin_ns);
+}
+
 static void take_bytes_in_order(exchanges *x, connection_end *end, const struct trace_event *event)
 {
     const protocol_bytes bytes = {.data = (const char *)event->data,
@@ -617,8 +638,10 @@ static void take_bytes_in_order(exchanges *x, connection_end *end, const struct 
         causes_receive_other(x->causes, event); /* any further data ends the handling of earlier data */
     if (end->role == TRACE_ROLE_UNKNOWN)
         return;
-    check_sequence(x, end, event);
     bool is_request = (end->role == TRACE_ROLE_SERVER) == (event->kind == TRACE_RECEIVE);
+    if (is_request)
+        follow_tls(end, event, &bytes);
+    check_sequence(x, end, event);
     if (is_request && event->is_in_tls && end->first_secret == NULL)
         end->first_secret = g_memdup2(event, offsetof(struct trace_event, data));
     if (is_request)

@@ -101,4 +101,8 @@ bool protocol_dns_identify(const protocol_bytes *bytes, uint16_t *id, uint32_t *
  * space or not printable ASCII. */
 void protocol_copy_name(char *to, size_t size, const char *from, size_t length);
 
+/* Return whether the data begins with a TLS record: of a handshake that is not encrypted, or an encrypted record. */
+bool protocol_begins_tls(const protocol_bytes *bytes);
+bool protocol_is_encrypted(const protocol_bytes *bytes);
+
 #endif

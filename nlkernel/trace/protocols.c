@@ -30,11 +30,26 @@ void protocol_copy_name(char *to, size_t size, const char *from, size_t length)
 
 /* ---- TLS: requests and replies are encrypted, and differ only in their directions ---- */
 
+static bool has_tls_record(const protocol_bytes *bytes, char type)
+{
+    enum { MAJOR_VERSION = 3, HEAD_SIZE = 5 };
+    return bytes->captured >= HEAD_SIZE && bytes->data[0] == type && bytes->data[1] == MAJOR_VERSION;
+}
+
+bool protocol_begins_tls(const protocol_bytes *bytes)
+{
+    return has_tls_record(bytes, 22);
+}
+
+bool protocol_is_encrypted(const protocol_bytes *bytes)
+{
+    return has_tls_record(bytes, 23);
+}
+
 static bool read_tls_request(const protocol_bytes *bytes, protocol_request *request)
 {
-    enum { HANDSHAKE = 22, DATA = 23, TLS = 3 };
     (void)request;
-    return bytes->captured >= 5 && (bytes->data[0] == HANDSHAKE || bytes->data[0] == DATA) && bytes->data[1] == TLS;
+    return protocol_begins_tls(bytes) || protocol_is_encrypted(bytes);
 }
 
 static protocol_progress read_tls_reply(const protocol_bytes *bytes, const protocol_request *request,

@@ -212,6 +212,8 @@ void span_make_record(span *s, int64_t end_ns, const char *host, nl_record *reco
     add_text(record, "GRPC.STATUS", s->reply.grpc_status);
     if (s->has_unknown)
         add_text(record, "HEADERS", "unknown");
+    if (s->tls_ns > 0)
+        nl_record_add_uint(record, "TLS.HANDSHAKE", (uint64_t)s->tls_ns / 1000);
     if (s->wait == NULL) {
         add_address(record, "LOCAL", &s->local);
         add_address(record, "PEER", &s->peer);

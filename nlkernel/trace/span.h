@@ -49,6 +49,7 @@ struct span {
     protocol_request request;
     protocol_reply reply;
     int64_t begin_ns, end_ns; /* on the kernel's monotonic clock */
+    int64_t tls_ns;           /* duration of the connection's TLS handshake, in the first span after it; 0: unknown */
     uint64_t keys[2];         /* the two keys by which exchanges.c joins the ends of the request; see exchanges.h */
     uint32_t pid, tid;
     char program[16];

@@ -171,6 +171,16 @@ class Connections(support.Case):
         self.assertGreater(shares["path rate"] + shares["path rate, with a queue"], 0.8, shares)
         self.assertEqual(shares["loss"], 0)
 
+    def test_tls_handshake(self):
+        """nlkernel trace has measured a TLS handshake of 30 ms, in which the sender was idle. The first record is of an earlier connection."""
+        lines = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=max(0, i - 20) * 10000) for i in range(1, 100)]
+        before = self.shares(self.report(self.written(*lines))[0])
+        traced = [re.sub(r"NL.EVNT=.*", f"NL.EVNT=http.server LOCAL=10.0.0.1:5 PEER=10.0.0.2:80 TLS.HANDSHAKE={us}", sample(at, "a")) for at, us in ((0, 90000), (80000, 30000))]
+        connection, = self.report(self.written(*traced[:1], *lines[:8], *traced[1:], *lines[8:]))
+        after = self.shares(connection)
+        self.assertAlmostEqual(after["handshake"], 30 / 980, places=3)
+        self.assertAlmostEqual(before["sender idle"] - after["sender idle"], 30 / 980, places=3)
+
     def test_varying_delays_are_no_queue(self):
         """After losses, few segments are in flight. The round-trip time varies, but the path carries five times as much."""
         for flight, acked, causes in ((4, 2000, ("loss",)), (40, 10000, ("path rate", "path rate, with a queue"))):
@@ -883,7 +893,7 @@ class Netem(support.Case):
             self.assertEqual(result.returncode, 0, result.stderr + machine.said)
             connection = max(json.loads(result.stdout), key=lambda c: c["bytes"])
             self.assertIn(connection["first"], causes, connection)
-            self.assertGreater(sum(c["share"] for c in connection["causes"] if c["cause"] in causes), 0.9, connection)
+            self.assertGreater(sum(c["share"] for c in connection["causes"] if c["cause"] in causes), 0.7, connection)
 
 
 class Requests(support.Case):

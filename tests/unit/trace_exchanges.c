@@ -19,6 +19,7 @@ typedef struct found_span {
     bool is_server, replied, failed, has_unknown;
     span_cause cause;
     int64_t begin_ns, end_ns;
+    uint64_t tls_us; /* the value of TLS.HANDSHAKE, or 0 */
 } found_span;
 
 typedef struct world {
@@ -65,6 +66,9 @@ static void keep(void *user, span *s)
     f->cause = s->cause;
     f->begin_ns = s->begin_ns;
     f->end_ns = s->end_ns;
+    nl_field tls;
+    if (nl_record_find(record, "TLS.HANDSHAKE", &tls))
+        assert_true(nl_field_uint(&tls, &f->tls_us));
     nl_record_free(record);
 }
 
@@ -629,6 +633,54 @@ static void test_tls(void **state)
     assert_int_equal(w.count, 6); /* with both ends of the handshake */
 }
 
+/*
+ * A handshake of TLS takes 40 ms for the client, and 30 ms for the server, which receives the first message 10 ms
+ * later. Only the first request has the duration. A connection whose first bytes are not of a handshake has none.
+ */
+static void test_duration_of_tls_handshake(void **state)
+{
+    static const char hello[] = "\x16\x03\x01hello", finished[] = "\x14\x03\x03finished",
+                      secret[] = "\x17\x03\x03secret";
+    (void)state;
+    for (int begins = 0; begins < 2; begins++) {
+        world w = new_world();
+        begin(&w);
+        uint32_t sent = 1000, returned = 5000;
+        if (begins) {
+            put(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 3, THREAD, sent, hello);
+            w.now_ns += 9999000;
+            put(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 3, OTHER_THREAD, sent, hello);
+            put(&w, TRACE_SEND, TRACE_ROLE_SERVER, 3, OTHER_THREAD, returned, hello);
+            sent += sizeof hello - 1;
+            returned += sizeof hello - 1;
+            put(&w, TRACE_RECEIVE, TRACE_ROLE_CLIENT, 3, THREAD, 5000, hello);
+            put(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 3, THREAD, sent, finished);
+            put(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 3, OTHER_THREAD, sent, finished);
+            sent += sizeof finished - 1;
+            w.now_ns = 1000000000 + 40000000;
+        }
+        for (int i = 0; i < 2; i++) {
+            const char *text = i == 0 ? "GET /a HTTP/1.1\r\n\r\n" : "GET /b HTTP/1.1\r\n\r\n";
+            w.is_in_tls = true;
+            put(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 3, THREAD, sent, secret);
+            show_plain(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 3, THREAD, text);
+            put(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 3, OTHER_THREAD, sent, secret);
+            show_plain(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 3, OTHER_THREAD, text);
+            put(&w, TRACE_SEND, TRACE_ROLE_SERVER, 3, OTHER_THREAD, returned, secret);
+            show_plain(&w, TRACE_SEND, TRACE_ROLE_SERVER, 3, OTHER_THREAD, REPLY_TEXT);
+            put(&w, TRACE_RECEIVE, TRACE_ROLE_CLIENT, 3, THREAD, returned, secret);
+            show_plain(&w, TRACE_RECEIVE, TRACE_ROLE_CLIENT, 3, THREAD, REPLY_TEXT);
+            sent += sizeof secret - 1;
+            returned += sizeof secret - 1;
+        }
+        end(&w);
+        assert_int_equal(find(&w, "/a", false)->tls_us, begins ? 40000 : 0);
+        assert_in_range(find(&w, "/a", true)->tls_us, begins ? 29900 : 0, begins ? 30100 : 0);
+        assert_int_equal(find(&w, "/b", false)->tls_us, 0);
+        assert_int_equal(find(&w, "/b", true)->tls_us, 0);
+    }
+}
+
 static void put_in_trace(world *w, enum trace_kind kind, enum trace_role role, int connection, const char *path,
                          int trace)
 {
@@ -1096,6 +1148,7 @@ int main(void)
         cmocka_unit_test(test_event_loop),
         cmocka_unit_test(test_uncounted_waits),
         cmocka_unit_test(test_tls),
+        cmocka_unit_test(test_duration_of_tls_handshake),
         cmocka_unit_test(test_hidden_data),
         cmocka_unit_test(test_waits),
         cmocka_unit_test(test_wait_for_processor),
