@@ -210,6 +210,8 @@ noinst_LIBRARIES += %D%/libcommon.a
 	%D%/convert/chrome_write.c \
 	%D%/convert/perfetto.c \
 	%D%/convert/spans.c \
+	%D%/convert/span_ids.c \
+	%D%/convert/span_ids.h \
 	%D%/convert/xml_read.c \
 	%D%/convert/xml_write.c \
 	%D%/convert/ctf.c

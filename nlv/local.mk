@@ -16,7 +16,8 @@ nlv_libscene_a_SOURCES = \
 	%D%/scene/text.c %D%/scene/text.h %D%/scene/palette.c %D%/scene/palette.h %D%/scene/beside.c %D%/scene/beside.h %D%/scene/density.c %D%/scene/density.h \
 	%D%/scene/threads_layer.c %D%/scene/lifelines_layer.c %D%/scene/loadlines_layer.c %D%/scene/points_layer.c %D%/scene/bars.c %D%/scene/throughput_layer.c %D%/scene/legend_layer.c %D%/scene/overview_layer.c %D%/scene/heat_layer.c %D%/scene/heat_scale.c %D%/scene/heat_scale.h %D%/scene/histogram_layer.c %D%/scene/waterfall_drawing.c %D%/scene/waterfall_drawing.h %D%/scene/marks_layer.c %D%/scene/comparison_drawing.c %D%/scene/comparison_drawing.h \
 	%D%/scene/layers.h \
-	%D%/serve/query.c %D%/serve/query.h %D%/serve/picture.c %D%/serve/picture.h %D%/serve/views.c %D%/serve/views.h
+	%D%/serve/query.c %D%/serve/query.h %D%/serve/picture.c %D%/serve/picture.h %D%/serve/views.c %D%/serve/views.h \
+	%D%/serve/jaeger.c %D%/serve/jaeger.h %D%/serve/jaeger_trace.c %D%/serve/jaeger_trace.h
 nlv_libscene_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlv_libscene_a_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(SERVE_CFLAGS) $(GLIB_CFLAGS) -pthread
 

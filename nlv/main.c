@@ -98,7 +98,8 @@ static const nl_option options[] = {
      .set = set_serve,
      NL_OPTION_MEMBER(arguments, serve),
      .help = "Show the views in a browser instead of a window: print a URL, and serve the page at this URL until "
-             "Ctrl-C. ADDRESS is http://HOST[:PORT] on loopback, or https://HOST[:PORT]?cert=FILE&key=FILE"},
+             "Ctrl-C. ADDRESS is http://HOST[:PORT] on loopback, or https://HOST[:PORT]?cert=FILE&key=FILE. The server "
+             "also answers Jaeger's query API"},
     {.name = "size", .value = "WxH", .initial = "1200x800", .set = set_size, .help = "Size of the picture in pixels"},
     {.name = "where",
      .value = "EXPRESSION",

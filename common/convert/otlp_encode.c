@@ -152,8 +152,7 @@ void otlp_end_source(otlp_encoder *e)
 
 /* ---- identifiers ---- */
 
-/* Returns the kind of identifier that a field with this name contains. Ignores the case and separators of the name. */
-static otlp_id_kind id_kind_of(nl_string name)
+otlp_id_kind otlp_id_kind_of(nl_string name)
 {
     static const struct {
         const char *letters;
@@ -180,7 +179,7 @@ static otlp_id_kind id_kind_of(nl_string name)
 nl_string otlp_record_id(const nl_record *record, otlp_id_kind kind, char scratch[NL_FIELD_TEXT_SIZE])
 {
     for (size_t i = 0; i < record->field_count; i++)
-        if (id_kind_of(record->fields[i].name) == kind)
+        if (otlp_id_kind_of(record->fields[i].name) == kind)
             return nl_field_text(&record->fields[i], scratch);
     return (nl_string){"", 0};
 }
@@ -233,7 +232,7 @@ static const nl_field *find_context(const nl_record *record, otlp_id_kind kind, 
 {
     for (size_t i = 0; i < record->field_count; i++) {
         const nl_field *field = &record->fields[i];
-        if (id_kind_of(field->name) == kind)
+        if (otlp_id_kind_of(field->name) == kind)
             return field->type == NL_TYPE_STRING && otlp_is_id(field->string, digits) ? field : NULL;
     }
     return NULL;
@@ -399,7 +398,7 @@ static size_t begin_choice(otlp_encoder *e, const nl_record *record, unsigned *i
  */
 static bool is_repeated(const nl_record *record, const nl_field *field, unsigned *ids)
 {
-    otlp_id_kind kind = id_kind_of(field->name);
+    otlp_id_kind kind = otlp_id_kind_of(field->name);
     if (kind != OTLP_ID_NONE && (*ids & 1u << kind) == 0) {
         *ids |= 1u << kind;
         return true;

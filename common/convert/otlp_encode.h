@@ -92,6 +92,9 @@ void otlp_end_span(otlp_encoder *e);
 
 typedef enum otlp_id_kind { OTLP_ID_NONE, OTLP_ID_TRACE, OTLP_ID_SPAN, OTLP_ID_PARENT } otlp_id_kind;
 
+/* Returns the kind of identifier that a field with this name contains. Ignores the case and separators of the name. */
+otlp_id_kind otlp_id_kind_of(nl_string name);
+
 /* Returns the text of a record's first identifier of this kind, or an empty text. The text may point into `scratch`. */
 nl_string otlp_record_id(const nl_record *record, otlp_id_kind kind, char scratch[NL_FIELD_TEXT_SIZE]);
 

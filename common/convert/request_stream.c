@@ -378,6 +378,7 @@ bool request_stream_is_typed(const request_stream *s)
 
 typedef struct shared_drawing {
     drawing *drawing; /* or NULL */
+    bool only_ids;    /* use only the ID fields of the drawing */
 } shared_drawing;
 
 void *request_stream_share(const char *drawing_path)
@@ -388,6 +389,14 @@ void *request_stream_share(const char *drawing_path)
         g_free(shared);
         return NULL;
     }
+    return shared;
+}
+
+void *request_stream_share_ids(const drawing *d)
+{
+    shared_drawing *shared = g_new0(shared_drawing, 1);
+    shared->drawing = drawing_copy(d);
+    shared->only_ids = true;
     return shared;
 }
 
@@ -407,7 +416,7 @@ request_stream *request_stream_new(void *shared, const request_stream_user *user
     s->records[0] = nl_record_new();
     s->records[1] = nl_record_new();
     if (given != NULL && given->drawing != NULL)
-        stream_begin(s, given->drawing, true);
+        stream_begin(s, given->drawing, !given->only_ids);
     return s;
 }
 

@@ -76,4 +76,10 @@ const nl_record *request_stream_span_record(request_stream *s, const stream_span
 void *request_stream_share(const char *drawing_path);
 void request_stream_unshare(void *shared);
 
+/*
+ * Like request_stream_share, for the ID fields of a drawing. The events of the drawing do not matter. The caller keeps
+ * the drawing.
+ */
+void *request_stream_share_ids(const drawing *d);
+
 #endif

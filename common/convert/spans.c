@@ -11,10 +11,9 @@
 
 #include "base/text.h"
 #include "convert/otlp_encode.h"
-#include "convert/request_stream.h"
+#include "convert/span_ids.h"
 
 #include <glib.h>
-#include <inttypes.h>
 #include <string.h>
 
 typedef struct spans_writer {
@@ -24,10 +23,6 @@ typedef struct spans_writer {
     uint64_t next_id;
     sink *s; /* the sink; valid during put and end */
 } spans_writer;
-
-typedef struct span_id {
-    char text[OTLP_SPAN_DIGITS + 1];
-} span_id;
 
 static const nl_record *record_or_none(const spans_writer *w, size_t number, int slot)
 {
@@ -64,11 +59,7 @@ static void otlp_put_span(spans_writer *w, const stream_request *r, size_t index
                     .end_ns = span->end_ns,
                     .failed = span->failed};
     const nl_record *at = request_stream_span_record(w->requests, span);
-    nl_string named = span->made ? (nl_string){"", 0} : otlp_record_id(at, OTLP_ID_PARENT, scratch);
-    if (otlp_is_id(named, OTLP_SPAN_DIGITS))
-        to.parent = named;
-    else if (span->parent != STREAM_NONE)
-        to.parent = nl_string_of(ids[span->parent].text);
+    to.parent = span_ids_parent(w->requests, r, index, ids, scratch);
     e->out = &w->s->bytes;
     e->s = w->s;
     e->typed = request_stream_is_typed(w->requests);
@@ -88,36 +79,12 @@ static void otlp_put_span(spans_writer *w, const stream_request *r, size_t index
     sink_drain(w->s);
 }
 
-/* Sets the trace ID and the IDs of all spans. Uses the log's IDs if they are valid in OTLP, and numbers otherwise. */
-static void choose_ids(spans_writer *w, const stream_request *r, char trace[OTLP_TRACE_DIGITS + 1], span_id *ids)
-{
-    char scratch[NL_FIELD_TEXT_SIZE];
-    bool named = false;
-    snprintf(trace, OTLP_TRACE_DIGITS + 1, "%016" PRIx64 "%016" PRIx64, w->next_id ^ UINT64_C(0x6e65746c6f676765),
-             w->next_id);
-    for (size_t i = 0; i < r->span_count; i++) {
-        const stream_span *span = &r->spans[i];
-        snprintf(ids[i].text, sizeof ids[i].text, "%016" PRIx64, w->next_id++);
-        if (span->made && span->begin == STREAM_NONE)
-            continue;
-        const nl_record *record = request_stream_span_record(w->requests, span);
-        nl_string id = otlp_record_id(record, OTLP_ID_SPAN, scratch);
-        if (!span->made && otlp_is_id(id, OTLP_SPAN_DIGITS))
-            memcpy(ids[i].text, id.data, OTLP_SPAN_DIGITS);
-        id = otlp_record_id(record, OTLP_ID_TRACE, scratch);
-        if (!named && otlp_is_id(id, OTLP_TRACE_DIGITS)) {
-            memcpy(trace, id.data, OTLP_TRACE_DIGITS);
-            named = true;
-        }
-    }
-}
-
 static void otlp_put_request(void *user, const stream_request *r)
 {
     spans_writer *w = user;
     char trace[OTLP_TRACE_DIGITS + 1];
     span_id *ids = g_new(span_id, r->span_count + 1);
-    choose_ids(w, r, trace, ids);
+    span_ids_choose(w->requests, r, &w->next_id, trace, ids);
     for (size_t i = 0; i < r->span_count; i++)
         otlp_put_span(w, r, i, trace, ids);
     g_free(ids);

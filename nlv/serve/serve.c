@@ -46,7 +46,8 @@ int serve_run(model *m, program_reading *reading, const char *address, const vie
         return PROGRAM_PROBLEM;
     }
     views *v = views_new(m, look);
-    server *s = server_start(address, v);
+    jaeger *j = jaeger_new(m);
+    server *s = server_start(address, v, j);
     if (s != NULL) {
         printf("%s\n", server_url(s));
         fflush(stdout);
@@ -56,6 +57,7 @@ int serve_run(model *m, program_reading *reading, const char *address, const vie
         program_print_error();
     }
     views_free(v);
+    jaeger_free(j);
     model_free(m);
     return s != NULL ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }

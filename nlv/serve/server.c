@@ -25,6 +25,7 @@ enum {
     BACKLOG = 32,
     RANDOM_SIZE = 16,
     TOKEN_SIZE = 2 * RANDOM_SIZE,
+    TOKEN_SIZE_MAX = 200,
     ADDRESS_SIZE = 8192,
 };
 
@@ -34,9 +35,10 @@ static const char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 struct server {
     struct MHD_Daemon *daemon;
     views *views;
+    jaeger *jaeger;
     nl_tls *tls;      /* NULL without TLS */
     char *cert, *key; /* contents of the PEM files */
-    char token[TOKEN_SIZE + 1];
+    char token[TOKEN_SIZE_MAX + 1];
     char *url;
     struct sockaddr_storage bound;
 };
@@ -135,6 +137,40 @@ static enum MHD_Result send_view(const server *s, struct MHD_Connection *c, cons
     return send_answer(c, MHD_HTTP_OK, response);
 }
 
+/* ---- Jaeger's query API ---- */
+
+typedef struct api_query {
+    jaeger_parameter parameters[QUERY_COUNT_MAX];
+    size_t count;
+    bool is_bad;
+} api_query;
+
+static enum MHD_Result read_api_parameter(void *user, enum MHD_ValueKind kind, const char *name, size_t name_size,
+                                          const char *value, size_t value_size)
+{
+    api_query *q = user;
+    (void)kind;
+    q->is_bad =
+        q->count == QUERY_COUNT_MAX || strlen(name) != name_size || (value != NULL && strlen(value) != value_size);
+    if (!q->is_bad)
+        q->parameters[q->count++] = (jaeger_parameter){name, value != NULL ? value : ""};
+    return q->is_bad ? MHD_NO : MHD_YES;
+}
+
+static enum MHD_Result send_api_answer(const server *s, struct MHD_Connection *c, const char *path)
+{
+    api_query q = {.count = 0};
+    char *body;
+    MHD_get_connection_values_n(c, MHD_GET_ARGUMENT_KIND, read_api_parameter, &q);
+    if (q.is_bad)
+        return send_message(c, MHD_HTTP_BAD_REQUEST, "invalid parameters");
+    const unsigned status = jaeger_answer(s->jaeger, path, q.parameters, q.count, &body);
+    struct MHD_Response *r = MHD_create_response_from_buffer(strlen(body), body, MHD_RESPMEM_MUST_COPY);
+    g_free(body);
+    MHD_add_response_header(r, "Content-Type", "application/json");
+    return send_answer(c, status, r);
+}
+
 /* ---- requests ---- */
 
 /* Returns whether a request has the token. Compares in constant time, so that a client cannot guess the token one byte
@@ -144,8 +180,8 @@ static bool has_token(const server *s, struct MHD_Connection *c)
     static const char scheme[] = "Bearer ";
     const char *text = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization");
     return text != NULL && strncmp(text, scheme, sizeof scheme - 1) == 0 &&
-           strlen(text) == sizeof scheme - 1 + TOKEN_SIZE &&
-           CRYPTO_memcmp(text + sizeof scheme - 1, s->token, TOKEN_SIZE) == 0;
+           strlen(text) == sizeof scheme - 1 + strlen(s->token) &&
+           CRYPTO_memcmp(text + sizeof scheme - 1, s->token, strlen(s->token)) == 0;
 }
 
 /* Checks the Host and Origin headers. Returns 0, or the HTTP status with which the server rejects the request. */
@@ -183,7 +219,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
         return send_page(c);
     if (!has_token(s, c))
         return send_message(c, MHD_HTTP_UNAUTHORIZED, "the token is missing or wrong");
-    return send_view(s, c, path);
+    return g_str_has_prefix(path, JAEGER_PATH) ? send_api_answer(s, c, path) : send_view(s, c, path);
 }
 
 /* ---- start and end ---- */
@@ -191,6 +227,15 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
 static const nl_option address_rows[] = {
     {.name = "cert", .value = "FILE", .is_path = true, NL_OPTION_MEMBER(nl_tls_options, cert)},
     {.name = "key", .value = "FILE", .is_path = true, NL_OPTION_MEMBER(nl_tls_options, key)},
+    {0},
+};
+
+typedef struct server_options {
+    const char *token; /* NULL: make a token */
+} server_options;
+
+static const nl_option server_rows[] = {
+    {.name = "token", .value = "FILE", .is_path = true, NL_OPTION_MEMBER(server_options, token)},
     {0},
 };
 
@@ -262,12 +307,37 @@ static bool read_pem(const char *path, char **text)
     return good;
 }
 
+/*
+ * Sets the token to the first line of a file or, if `path` is NULL, to a random number. A program that asks for the
+ * views or for traces, such as Grafana, needs a token that stays the same.
+ */
+static bool read_token(server *s, const char *path)
+{
+    char *text;
+    if (path == NULL)
+        return make_random(s->token);
+    if (!read_pem(path, &text))
+        return false;
+    text[strcspn(text, "\r\n")] = '\0';
+    const size_t size = strlen(text);
+    const bool good =
+        size >= TOKEN_SIZE && size <= TOKEN_SIZE_MAX && strspn(text, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS) == size;
+    if (good)
+        g_strlcpy(s->token, text, sizeof s->token);
+    g_free(text);
+    return good || nl_error_false(NL_ERROR_INVALID,
+                                  "%s: invalid token; write %d to %d letters and digits into the file, for example "
+                                  "with \"openssl rand -hex 16\"",
+                                  path, TOKEN_SIZE, TOKEN_SIZE_MAX);
+}
+
 /* Reads the options of the URL, and for https, the certificate and key. Returns false and sets the error on failure. */
 static bool read_options(server *s, const nl_url *url, bool is_secure)
 {
     nl_tls_options files = {0};
-    const nl_url_rows tables[] = {{is_secure ? address_rows : NULL, &files}, {0}};
-    if (nl_url_read_options(url, tables) != NL_OK)
+    server_options own = {NULL};
+    const nl_url_rows tables[] = {{server_rows, &own}, {is_secure ? address_rows : NULL, &files}, {0}};
+    if (nl_url_read_options(url, tables) != NL_OK || !read_token(s, own.token))
         return false;
     if (!is_secure)
         return true;
@@ -314,13 +384,14 @@ static bool start_daemon(server *s, int fd)
     return nl_error_false(NL_ERROR_SYSTEM, "cannot start the HTTP server");
 }
 
-server *server_start(const char *address, views *v)
+server *server_start(const char *address, views *v, jaeger *j)
 {
     server *s = g_new0(server, 1);
     bool is_secure, good = false;
     nl_url *url = parse_address(address, &is_secure);
     s->views = v;
-    if (url != NULL && read_options(s, url, is_secure) && make_random(s->token)) {
+    s->jaeger = j;
+    if (url != NULL && read_options(s, url, is_secure)) {
         const int fd = listen_on(url, is_secure, &s->bound);
         good = fd >= 0 && start_daemon(s, fd);
     }

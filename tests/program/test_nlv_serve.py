@@ -293,6 +293,117 @@ class Server(ServeCase):
             self.assertIn(problem, result.stderr)
 
 
+class JaegerApi(ServeCase):
+    """Jaeger's query API, with the requests that jaeger-ui sends."""
+    FIRST_US = 1767268800000000  # 2026-01-01T12:00:00Z
+
+    def setUp(self):
+        super().setUp()
+        self.serve(self.log)
+        self.wait_for_requests()
+
+    def search(self, **parameters):
+        return self.get_document("/api/traces?" + urllib.parse.urlencode({"service": "shop", "limit": 20, **parameters}))
+
+    @staticmethod
+    def spans(trace):
+        return {span["operationName"]: span for span in trace["spans"]}
+
+    def test_services_and_operations(self):
+        self.assertEqual(self.get_document("/api/services")["data"], ["shop"])
+        self.assertEqual(set(self.get_document("/api/services/shop/operations")["data"]), {"request", "Serve", "Query", "Lookup", "Render"})
+        self.assertIn({"name": "Query", "spanKind": ""}, self.get_document("/api/operations?service=shop")["data"])
+        self.assertEqual(self.get_document("/api/operations?service=shop&spanKind=server")["data"], [])
+        self.assertEqual(self.get_document("/api/services/other/operations")["data"], [])
+        self.assertEqual(self.get_document("/api/dependencies?endTs=1800000000000&lookback=604800000000")["data"], [])
+
+    def test_search_returns_the_newest_traces_that_match(self):
+        newest = self.search()["data"]
+        self.assertEqual(len(newest), 20)
+        starts = [self.spans(trace)["Serve"]["startTime"] for trace in newest]
+        self.assertEqual(starts, sorted(starts, reverse=True))
+        slow = self.search(operation="Query", minDuration="240ms")["data"]
+        self.assertEqual(len(slow), len(self.SLOW))
+        for trace in slow:
+            spans = self.spans(trace)
+            self.assertEqual(set(spans), {"request", "Serve", "Query", "Lookup", "Render"})
+            self.assertEqual(spans["Query"]["duration"], 250000)
+            self.assertEqual(spans["Query"]["references"],
+                             [{"refType": "CHILD_OF", "traceID": trace["traceID"], "spanID": spans["request"]["spanID"]}])
+            self.assertIn(spans["request"]["tags"][-1]["value"], {f"r{i}" for i in self.SLOW})
+            process = trace["processes"][spans["Query"]["processID"]]
+            self.assertEqual((process["serviceName"], process["tags"][0]["value"]), ("shop", "db"))
+        failed = self.search(tags='{"error":"true"}')["data"]
+        self.assertEqual(len(failed), len(self.FAILED))
+        self.assertIn({"key": "STATUS", "type": "int64", "value": 500}, self.spans(failed[0])["Serve"]["tags"])
+        self.assertEqual([trace["traceID"] for trace in self.search(tags='{"STATUS":"500"}')["data"]], [failed[0]["traceID"]])
+        start = self.spans(failed[0])["Serve"]["startTime"]
+        self.assertEqual(len(self.search(tags='{"error":"true"}', start=start, end=start + 1)["data"]), 1)
+        self.assertEqual(self.search(tags='{"error":"true"}', end=start)["data"], [])
+        self.assertEqual(self.search(service="other")["data"], [])
+
+    def test_a_trace_is_found_by_its_identifier(self):
+        for trace in self.search(limit=2)["data"] + self.search(limit=1, end=self.FIRST_US + 1000000)["data"]:
+            found = self.get_document(f"/api/traces/{trace['traceID']}")["data"]
+            self.assertEqual(found, [trace])
+        both = [trace["traceID"] for trace in self.search(limit=2)["data"]]
+        self.assertEqual([trace["traceID"] for trace in
+                          self.get_document(f"/api/traces?traceID={both[0]}&traceID={both[1]}")["data"]], both)
+
+    def test_traces_keep_the_identifiers_of_the_log(self):
+        log = self.scratch / "b.log"
+        ids = [f"{i:032x}" for i in range(1, 41)]
+        log.write_text("".join(
+            f"DATE=202601011200{i:02d}.{ms:06d} HOST={host} PROG={prog} LVL=Usage NL.EVNT={event} TRACE.ID={ids[i]} SPAN.ID={span}{more}\n"
+            for i in range(40) for ms, host, prog, event, span, more in [
+                (1000, "a", "front", "Get.start", f"{i:015x}a", " SPAN.KIND=server"),
+                (2000, "b", "back", "Load.start", f"{i:015x}b", f" PARENT.ID={i:015x}a"),
+                (3000, "b", "back", "Miss", f"{i:015x}b", " key=k"),
+                (9000, "b", "back", "Load.end", f"{i:015x}b", " STATUS=2" if i == 7 else " STATUS=0"),
+                (9500, "a", "front", "Get.end", f"{i:015x}a", " STATUS=0")]))
+        self.process.terminate()
+        self.serve(log)
+        support.wait_until(lambda: self.get_document("/state")["requests"] == 40, what="all requests")
+        trace, = self.get_document(f"/api/traces/{ids[7]}")["data"]
+        spans = self.spans(trace)
+        self.assertEqual({name: span["spanID"] for name, span in spans.items()}, {"Get": f"{7:015x}a", "Load": f"{7:015x}b"})
+        self.assertEqual(spans["Load"]["references"][0]["spanID"], f"{7:015x}a")
+        self.assertIn({"key": "error", "type": "bool", "value": True}, spans["Load"]["tags"])
+        self.assertIn({"key": "span.kind", "type": "string", "value": "server"}, spans["Get"]["tags"])
+        self.assertEqual(spans["Load"]["logs"], [{"timestamp": self.FIRST_US + 7003000, "fields": [
+            {"key": "event", "type": "string", "value": "Miss"}, {"key": "key", "type": "string", "value": "k"}]}])
+        self.assertEqual(self.get_document("/api/dependencies?endTs=1767268900000&lookback=604800000")["data"],
+                         [{"parent": "front", "child": "back", "callCount": 40}])
+
+    def test_invalid_requests(self):
+        self.assertEqual(self.get("/api/services", token=False)[0].status, 401)
+        for path, status in [("/api/", 404), ("/api/metrics/latencies", 404), ("/api/traces/nosuch", 404), ("/api/traces/" + "f" * 3000, 404),
+                             ("/api/traces?start=x", 400), ("/api/traces?start=99999999999999999999", 400), ("/api/traces?minDuration=5", 400),
+                             ("/api/traces?minDuration=1e400s", 400), ("/api/traces?tags=%7B", 400), ("/api/traces?tags=[1]", 400),
+                             ("/api/operations", 400), ("/api/dependencies?endTs=-1", 400), ("/api/traces?" + "a=b&" * 40, 400),
+                             ("/api/services/operations", 200), ("/api/traces?service=%00", 400)]:
+            response, body = self.get(path)
+            self.assertEqual(response.status, status, (path, body))
+        self.assertEqual(self.get_document("/api/services")["data"], ["shop"])
+
+    def test_the_token_can_be_in_a_file(self):
+        self.process.terminate()
+        token = self.scratch / "token"
+        token.write_text("0123456789abcdefABCDEF0123456789\n")
+        for name, problem in [("short", "invalid token"), ("nosuch", "No such file or directory")]:
+            (self.scratch / "short").write_text("secret\n")
+            result = self.run_program(self.nlv, f"--serve=http://127.0.0.1:0?token={self.scratch / name}", self.log)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(problem, result.stderr)
+        self.process = self.start(self.nlv, f"--serve=http://127.0.0.1:0?token={token}", self.log, env=self.environment, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.port = urllib.parse.urlsplit(self.process.stdout.readline().strip()).port
+        self.token = "0123456789abcdefABCDEF0123456789"
+        self.assertEqual(self.get("/api/services")[0].status, 200)
+        self.token = "0123456789abcdefABCDEF0123456788"
+        self.assertEqual(self.get("/api/services")[0].status, 401)
+
+
 class Secure(ServeCase):
     ADDRESS = "10.9.8.7"
     CLIENT = """
