@@ -13,6 +13,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/base/time.c \
 	%D%/base/time_internal.h \
 	%D%/base/monotonic.h \
+	%D%/base/thread.c \
 	%D%/base/thread.h \
 	%D%/base/distribution.c \
 	%D%/base/distribution.h \

@@ -2,6 +2,7 @@
 
 #include "agents/gather.h"
 
+#include "base/thread.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
@@ -265,11 +266,7 @@ static void free_source(source *s)
 
 static bool gather_start(gathering *g, source *s, void *(*function)(void *))
 {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK);
-    int error = pthread_create(&s->thread, &attributes, function, s);
-    pthread_attr_destroy(&attributes);
+    int error = nl_thread_create_small(&s->thread, STACK, function, s);
     if (error != 0) {
         free_source(s);
         return nl_error_false(NL_ERROR_SYSTEM, "cannot start a thread: %s", strerror(error));

@@ -24,6 +24,12 @@ static inline int nl_thread_create(pthread_t *thread, const pthread_attr_t *attr
 }
 
 /*
+ * Like nl_thread_create, for a thread that uses at most stack_size bytes of its stack. The C library puts the
+ * thread-local variables of the program and its libraries on the same stack, so the function adds their size.
+ */
+int nl_thread_create_small(pthread_t *thread, size_t stack_size, void *(*run)(void *user), void *user);
+
+/*
  * Defines `name`, a key of threads, and name_set, which sets the calling thread's value and returns 0 or an error
  * number. When the thread ends, destructor frees the value. The key is created when the library is loaded, because a
  * thread that sets a key beyond the first 32 keys of the process allocates memory, and the call may be in a signal

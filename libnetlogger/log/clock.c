@@ -4,6 +4,7 @@
 
 #include "base/monotonic.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -13,6 +14,7 @@ enum {
     STEP_NS = 200 * 1000, /* the clock was set if it differs from the expected time with more than STEP_NS + elapsed
                              time / STEP_PART */
     STEP_PART = 1000,     /* a time daemon changes the rate of the clock by at most 1/STEP_PART */
+    READING_NS = 2000,    /* error of the distance between two points */
 };
 
 #define SANE_NS (INT64_C(1) << 62) /* about 146 years, so times up to the year 2116 are valid */
@@ -77,6 +79,16 @@ void nl_clock_start(nl_clock *clock)
     add_point(clock, read_both(clock->slow));
 }
 
+void nl_clock_add_earlier(nl_clock *clock, nl_clock_point point)
+{
+    const nl_clock_point first = clock->points[0];
+    if (clock->count != 1 || point.ticks >= first.ticks)
+        return;
+    clock->points[0] = point;
+    add_point(clock, first);
+    use_segment(clock, 0);
+}
+
 /* Returns whether the latest segment is a step, which has the length of one tick and represents a setting of the
  * clock. */
 static bool ends_with_step(const nl_clock *clock)
@@ -85,10 +97,16 @@ static bool ends_with_step(const nl_clock *clock)
     return clock->count >= 3 && last->ticks - last[-1].ticks == 1;
 }
 
+/* Returns the end of the latest segment that is not a step. Requires two points. */
+static const nl_clock_point *latest_end(const nl_clock *clock)
+{
+    return &clock->points[clock->count - (ends_with_step(clock) ? 2 : 1)];
+}
+
 /* Returns the rate, in nanoseconds per tick, of the latest segment that is not a step. Requires two points. */
 static double latest_rate(const nl_clock *clock)
 {
-    const nl_clock_point *to = &clock->points[clock->count - (ends_with_step(clock) ? 2 : 1)], *from = to - 1;
+    const nl_clock_point *to = latest_end(clock), *from = to - 1;
     return (double)(int64_t)((uint64_t)to->time_ns - (uint64_t)from->time_ns) / (double)(to->ticks - from->ticks);
 }
 
@@ -112,6 +130,17 @@ static int64_t extrapolate(const nl_clock *clock, uint64_t ticks)
     return time_ns;
 }
 
+/*
+ * Returns the difference from the expected time, in nanoseconds, from which the clock was set. since_ns is the time
+ * since the latest point. A short segment does not determine the rate exactly.
+ */
+static double step_ns(const nl_clock *clock, double since_ns)
+{
+    const nl_clock_point *to = latest_end(clock);
+    const double length_ns = (double)to->time_ns - (double)to[-1].time_ns;
+    return STEP_NS + since_ns / STEP_PART + (length_ns > 0 ? since_ns * READING_NS / length_ns : 0);
+}
+
 uint64_t nl_clock_update(nl_clock *clock)
 {
     nl_clock_point now = read_both(clock->slow);
@@ -121,8 +150,7 @@ uint64_t nl_clock_update(nl_clock *clock)
     if (count >= 2) {
         const nl_clock_point *last = &clock->points[count - 1];
         int64_t expected_ns = extrapolate(clock, now.ticks), away_ns = now.time_ns - expected_ns;
-        int64_t since_ns = expected_ns - last->time_ns;
-        if (away_ns > STEP_NS + since_ns / STEP_PART || -away_ns > STEP_NS + since_ns / STEP_PART)
+        if (fabs((double)away_ns) > step_ns(clock, (double)(expected_ns - last->time_ns)))
             add_point(clock, (nl_clock_point){now.ticks - 1, expected_ns});
         else if (last->time_ns - last[-1].time_ns < SPACING_NS && last->time_ns >= last[-1].time_ns &&
                  !ends_with_step(clock))

@@ -29,6 +29,12 @@ bool nl_clock_has_counter(void);
 /* Initializes the clock and takes the first reading. */
 void nl_clock_start(nl_clock *clock);
 
+/*
+ * Adds a point from before nl_clock_start, which has just been called, so that the times of events since that point can
+ * be interpolated. Ignores a point that is not earlier.
+ */
+void nl_clock_add_earlier(nl_clock *clock, nl_clock_point point);
+
 /* Takes a reading and returns its ticks. The times of events up to this reading can then be computed. */
 uint64_t nl_clock_update(nl_clock *clock);
 

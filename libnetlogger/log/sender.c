@@ -152,11 +152,7 @@ static void *sender_run(void *user)
 
 static bool start_thread(nl_sender *sender)
 {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, SENDER_STACK_SIZE);
-    sender->has_thread = nl_thread_create(&sender->thread, &attributes, sender_run, sender) == 0;
-    pthread_attr_destroy(&attributes);
+    sender->has_thread = nl_thread_create_small(&sender->thread, SENDER_STACK_SIZE, sender_run, sender) == 0;
     if (sender->has_thread)
         pthread_setname_np(sender->thread, "netlogger-send");
     return sender->has_thread;

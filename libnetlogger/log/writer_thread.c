@@ -69,7 +69,8 @@ static void get_ready(nl_log *log)
         log->drain_ready = nl_drain_start(&log->drain, log->options.writer.format, log->host, log->prog);
         follow_destination(log);
     }
-    nl_log_describe(log);
+    if (nl_log_describe(log))
+        nl_clock_add_earlier(&log->drain.clock, log->outbox.shared->clock[1]);
     pthread_mutex_unlock(&log->mutex);
 }
 
@@ -525,11 +526,7 @@ static void *thread_main(void *log)
 
 bool nl_writer_thread_start(nl_log *log)
 {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    bool started = nl_thread_create(&log->thread, &attributes, thread_main, log) == 0;
-    pthread_attr_destroy(&attributes);
+    bool started = nl_thread_create_small(&log->thread, STACK_SIZE, thread_main, log) == 0;
     if (started)
         pthread_setname_np(log->thread, "netlogger");
     return started;
