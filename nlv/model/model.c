@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/time_internal.h"
+#include "model/checks.h"
 #include "model/loader.h"
 #include "model/request_lines.h"
 #include "model/threads.h"
@@ -38,6 +39,10 @@ struct model {
     atomic_bool find_changed;
     compare_query *next_query; /* query of model_compare; NULL: no query is waiting */
     comparison *comparison;    /* NULL: not finished */
+    const store *gap_store; /* the store, and the range of its records, of which `gap` and `has_gap` are the result */
+    uint32_t gap_count, gap_first;
+    checks_gap gap; /* see model_find_gap */
+    bool has_gap;
     atomic_bool wants_threads, has_nanoseconds;
     thread_list *threads;       /* NULL: not read yet */
     atomic_uint threads_share;  /* the share that model_threads_progress returns, in thousandths */
@@ -49,7 +54,7 @@ struct model {
     time_range expected;        /* the expected range of times of the unread records */
     atomic_size_t memory_max;
     atomic_bool is_limit_silent, is_full;
-    atomic_uint generation;
+    atomic_uint generation, zone_corrections;
     atomic_ullong done_bytes, all_bytes;
     atomic_bool is_unsettled, has_read;
     loader *loader;
@@ -276,6 +281,7 @@ void model_set_zones(model *m, time_zones *z)
     model_lock(m);
     time_zones_unref(m->zones);
     m->zones = z;
+    m->zone_corrections++;
     model_unlock(m);
 }
 
@@ -427,6 +433,19 @@ const thread_list *model_threads(const model *m)
     return m->threads;
 }
 
+bool model_find_gap(const model *m, struct checks_gap *gap)
+{
+    model *own = (model *)m;
+    if (own->gap_store != m->store || own->gap_count != m->store->count || own->gap_first != m->store->first) {
+        own->gap_store = m->store;
+        own->gap_count = m->store->count;
+        own->gap_first = m->store->first;
+        own->has_gap = checks_find_gap(m->store, &own->gap);
+    }
+    *gap = m->gap;
+    return m->has_gap;
+}
+
 double model_threads_progress(const model *m)
 {
     return m->threads_share / 1000.0;
@@ -542,6 +561,11 @@ bool model_corrects_clocks(const model *m)
 bool model_has_right_clocks(const model *m)
 {
     return m->clocks != NULL;
+}
+
+unsigned model_zone_corrections(const model *m)
+{
+    return m->zone_corrections;
 }
 
 bool model_has_right_zones(const model *m)

@@ -148,6 +148,11 @@ char *model_missing(const model *m);
  * from samples. Returns false if there are no records. */
 bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns);
 
+struct checks_gap;
+
+/* Like checks_find_gap, but remembers the result until the store changes. */
+bool model_find_gap(const model *m, struct checks_gap *gap);
+
 /* Returns the names of the logs, separated by commas. */
 const char *model_name(const model *m);
 
@@ -197,6 +202,9 @@ bool model_has_right_clocks(const model *m);
 
 /* Returns whether the model corrects the times of records from other time zones (time_zones.h). */
 bool model_has_right_zones(const model *m);
+
+/* Returns how often the model has corrected times because of time zones. Needs no lock. */
+unsigned model_zone_corrections(const model *m);
 
 /* Changes the drawing to `d`, and takes ownership of `d`. If `d` is NULL, the loader infers the drawing from the logs.
  * Locks. */

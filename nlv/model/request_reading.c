@@ -21,6 +21,8 @@ enum {
     HOSTS_MAX = 64,        /* maximum number of hosts that the module counts in a request */
     RESULTS_SHARE = 32,    /* selected places and found requests use at most 1/32 of the memory */
     RESULTS_MIN = 1024,    /* number of places or requests to keep even if they use more memory */
+    EARLY_MIN = 10,        /* minimum number of events whose zone the module infers from pauses */
+    ZONE_NAMES_MAX = 1000, /* maximum number of names of events for which the module searches such pauses */
     PART_NAMES_MAX = 1 << 16,
     THREADS_SHARE = 16, /* spans and states of threads use at most 1/16 of the memory */
     LOGS_MAX = 16,      /* maximum number of logs with equal IDs */
@@ -57,15 +59,18 @@ struct request_reading {
     const nl_record **heads; /* the next record of each walk; NULL: not read yet */
     uint64_t *places;        /* the place of each record in `heads` */
     uint64_t place;          /* the place of the record that add_record passes to the assemblers */
-    nl_record *corrected;
+    int64_t shift_ns;        /* time_zones_shift_single of this record */
+    nl_record *corrected, *zoned;
     request_list *list; /* the model owns the list after publication */
     bool is_published;
-    time_zones *zones;     /* the records of this reading that are in another time zone */
-    bool has_unseen_zones; /* request_reading_take_zones was not called since the reading was complete */
-    GArray *fresh;         /* request_summary: requests that are not in the list yet */
-    bool is_finished;      /* the module has counted open requests as ended */
-    bool has_told_clocks;  /* the module has added a notice about clocks, and does not repeat it when it reads the log
-                              again */
+    time_zones *zones;      /* the records of this reading that are in another time zone */
+    int64_t zone_ns;        /* time_zones_zone of the model's zones at the begin of this reading */
+    GHashTable *zone_names; /* maps a name of an event to its zone_candidate; used if zone_ns is positive */
+    bool has_unseen_zones;  /* request_reading_take_zones was not called since the reading was complete */
+    GArray *fresh;          /* request_summary: requests that are not in the list yet */
+    bool is_finished;       /* the module has counted open requests as ended */
+    bool has_told_clocks;   /* the module has added a notice about clocks, and does not repeat it when it reads the log
+                               again */
     reading_purpose purpose;
     const request_filter *requests; /* see request_reading_select; NULL: all requests */
     comparison *comparison;         /* see request_reading_compare */
@@ -80,6 +85,15 @@ struct request_reading {
 
 /* States whether the drawing shows an event as a step. */
 typedef enum step_state { STEP_UNKNOWN, STEP_SHOWN, STEP_HIDDEN } step_state;
+
+/* The events with a name, in a log with spans in another time zone. */
+typedef struct zone_candidate {
+    size_t early, others; /* number of events before a pause that is at least as long as the difference of the zones,
+                             and number of other events */
+    int64_t min_ns;       /* the shortest time from an early event to the end of this pause */
+    char *host;           /* of the first event */
+    GArray *places;       /* uint64_t: the places of the early events */
+} zone_candidate;
 
 /* The data of an event's record that the assembler keeps. */
 typedef struct step_record {
@@ -258,6 +272,74 @@ static void find_zones(const request_kind *kind, const request_graph *g)
     }
 }
 
+static void free_candidate(gpointer data)
+{
+    zone_candidate *c = data;
+    g_free(c->host);
+    g_array_free(c->places, TRUE);
+    g_free(c);
+}
+
+/* Returns the candidate of an event's name, or NULL if there are too many names. */
+static zone_candidate *find_candidate(const request_kind *kind, const request_event *event)
+{
+    request_reading *r = kind->reading;
+    const request_reader *reader = assembler_reader(kind->assembler);
+    const char *name = event_text(reader, event->name);
+    zone_candidate *c = g_hash_table_lookup(r->zone_names, name);
+    if (c != NULL || g_hash_table_size(r->zone_names) >= ZONE_NAMES_MAX)
+        return c;
+    c = g_new(zone_candidate, 1);
+    *c = (zone_candidate){.min_ns = INT64_MAX,
+                          .host = g_strdup(request_reader_host(reader, event->host)),
+                          .places = g_array_new(FALSE, FALSE, sizeof(uint64_t))};
+    g_hash_table_insert(r->zone_names, g_strdup(name), c);
+    return c;
+}
+
+/*
+ * Notes which events of a request precede a pause that is at least as long as the known difference of zones: they may
+ * be in the other zone, too.
+ */
+static void note_early_events(const request_kind *kind, const request_graph *g)
+{
+    const request_reading *r = kind->reading;
+    const time_zones *zones = model_zones(r->model);
+    size_t pause = g->event_count;
+    for (size_t i = 1; i < g->event_count && pause == g->event_count; i++)
+        pause = g->events[i].time_ns - g->events[i - 1].time_ns >= r->zone_ns ? i : pause;
+    for (size_t i = 0; i < g->event_count; i++) {
+        zone_candidate *c = find_candidate(kind, &g->events[i]);
+        step_record step;
+        if (c == NULL || !get_record(g, i, &step))
+            continue;
+        const bool is_corrected = zones != NULL && time_zones_shift_single(zones, step.place) != 0,
+                   is_early = is_corrected || (pause < g->event_count && i < pause);
+        c->early += is_early;
+        c->others += !is_early;
+        if (!is_early || c->places->len >= SHIFTED_MAX)
+            continue;
+        c->min_ns = MIN(c->min_ns, is_corrected ? r->zone_ns : g->events[pause].time_ns - g->events[i].time_ns);
+        g_array_append_val(c->places, step.place);
+    }
+}
+
+/* Corrects the events that always precede such a pause, if the shortest pause shows the difference of zones. */
+static void add_early_events(request_reading *r)
+{
+    GHashTableIter at;
+    gpointer name, value;
+    g_hash_table_iter_init(&at, r->zone_names);
+    while (g_hash_table_iter_next(&at, &name, &value)) {
+        const zone_candidate *c = value;
+        if (c->early < EARLY_MIN || c->others > 0 || request_find_zone(c->min_ns) != r->zone_ns)
+            continue;
+        for (guint i = 0; i < c->places->len; i++)
+            time_zones_add_single(r->zones, g_array_index(c->places, uint64_t, i), r->zone_ns, name, c->host);
+    }
+    g_hash_table_remove_all(r->zone_names);
+}
+
 /* Appends the places of a selected request's records. If the records belong to no request, or requests overlap and
  * cannot be separated, appends only the records that match the filter. */
 static void select_request(request_reading *r, const request_graph *g, bool is_request)
@@ -334,6 +416,8 @@ static void take_request(request_kind *kind, const request_graph *g, const char 
     if (g->overlaps || !find_step(kind, g, &summary))
         return;
     find_zones(kind, g);
+    if (r->zone_ns > 0)
+        note_early_events(kind, g);
     summary.errors =
         (g->failed ? REQUEST_FAILED : 0) |
         (cut || problems->no_begin > 0 || problems->no_end > 0 || problems->missing > 0 ? REQUEST_INCOMPLETE : 0);
@@ -419,7 +503,7 @@ static void request_reading_take_rest(void *user, const request_graph *g, const 
 static void request_reading_pack(void *user, const nl_record *record, nl_buffer *buffer)
 {
     const request_kind *kind = user;
-    const step_record step = {record->time_ns, kind->reading->place};
+    const step_record step = {record->time_ns - kind->reading->shift_ns, kind->reading->place};
     nl_buffer_append(buffer, (const char *)&step, sizeof step);
 }
 
@@ -435,6 +519,8 @@ request_reading *request_reading_new(model *m, const program_reading *reading)
     r->selected = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     r->matches = g_array_new(FALSE, FALSE, sizeof(request_match));
     r->corrected = nl_record_new();
+    r->zoned = nl_record_new();
+    r->zone_names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_candidate);
     return r;
 }
 
@@ -480,6 +566,8 @@ void request_reading_free(request_reading *r)
     g_array_free(r->selected, TRUE);
     g_array_free(r->matches, TRUE);
     nl_record_free(r->corrected);
+    nl_record_free(r->zoned);
+    g_hash_table_destroy(r->zone_names);
     g_free(r);
 }
 
@@ -634,6 +722,8 @@ static void request_reading_begin(request_reading *r, const GPtrArray *sources)
         r->list->by_log = r->list->by_log || g_strcmp0(l->color, DRAWING_COLOR_LOG) == 0;
     }
     r->used_us = 0;
+    r->zone_ns = model_zones(r->model) != NULL ? time_zones_zone(model_zones(r->model)) : 0;
+    g_hash_table_remove_all(r->zone_names);
 }
 
 /*
@@ -683,6 +773,12 @@ static bool add_record(request_reading *r)
     if (clocks != NULL && correction_apply(clocks, record, r->corrected))
         record = r->corrected;
     r->place = r->places[walk];
+    r->shift_ns = model_zones(r->model) != NULL ? time_zones_shift_single(model_zones(r->model), r->place) : 0;
+    if (r->shift_ns != 0) {
+        nl_record_copy(r->zoned, record);
+        nl_record_set_time(r->zoned, record->time_ns + r->shift_ns);
+        record = r->zoned;
+    }
     if (r->threads != NULL)
         thread_collector_add(r->threads, record, r->place);
     bool is_in_request = false;
@@ -742,6 +838,8 @@ static void request_reading_finish(request_reading *r, bool is_live)
         r->comparison->sides[r->side].overlapping += assembler_overlapping(r->kinds[i].assembler);
         r->comparison->sides[r->side].unselected += assembler_unselected(r->kinds[i].assembler);
     }
+    if (r->zone_ns > 0 && r->zones != NULL)
+        add_early_events(r);
     r->is_finished = r->has_unseen_zones = true;
     r->paused_until_us = g_get_monotonic_time() + PAUSE_FACTOR * r->used_us;
     show_fresh(r);

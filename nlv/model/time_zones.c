@@ -12,6 +12,7 @@ enum { KINDS_MAX = 16, NO_KIND = UINT8_MAX };
 typedef struct zone_kind {
     char *event, *host;
     int64_t zone_ns;
+    bool is_single; /* see time_zones_add_single */
 } zone_kind;
 
 typedef struct shifted_record {
@@ -57,15 +58,15 @@ void time_zones_unref(const time_zones *shared)
     g_free(z);
 }
 
-static uint8_t find_kind(time_zones *z, const time_zones_span *span)
+static uint8_t find_kind(time_zones *z, const time_zones_span *span, bool is_single)
 {
     for (unsigned i = 0; i < z->kind_count; i++)
-        if (z->kinds[i].zone_ns == span->zone_ns && strcmp(z->kinds[i].event, span->event) == 0 &&
-            strcmp(z->kinds[i].host, span->host) == 0)
+        if (z->kinds[i].zone_ns == span->zone_ns && z->kinds[i].is_single == is_single &&
+            strcmp(z->kinds[i].event, span->event) == 0 && strcmp(z->kinds[i].host, span->host) == 0)
             return (uint8_t)i;
     if (z->kind_count == KINDS_MAX)
         return NO_KIND;
-    z->kinds[z->kind_count] = (zone_kind){g_strdup(span->event), g_strdup(span->host), span->zone_ns};
+    z->kinds[z->kind_count] = (zone_kind){g_strdup(span->event), g_strdup(span->host), span->zone_ns, is_single};
     return (uint8_t)z->kind_count++;
 }
 
@@ -75,10 +76,19 @@ void time_zones_add(time_zones *z, const time_zones_span *span)
         z->is_cut = true;
         return;
     }
-    const shifted_record begin = {span->begin_place, span->zone_ns, find_kind(z, span)},
+    const shifted_record begin = {span->begin_place, span->zone_ns, find_kind(z, span, false)},
                          end = {span->end_place, span->end_shift_ns, NO_KIND};
     g_array_append_val(z->records, begin);
     g_array_append_val(z->records, end);
+}
+
+void time_zones_add_single(time_zones *z, uint64_t place, int64_t zone_ns, const char *event, const char *host)
+{
+    const time_zones_span span = {.zone_ns = zone_ns, .event = event, .host = host};
+    const uint8_t kind = find_kind(z, &span, true);
+    const shifted_record record = {place, zone_ns, kind};
+    if (kind != NO_KIND && z->records->len < z->records_max)
+        g_array_append_val(z->records, record);
 }
 
 static int by_place(const void *a, const void *b)
@@ -111,6 +121,17 @@ int64_t time_zones_shift(const time_zones *z, uint64_t place)
     return record != NULL ? record->shift_ns : 0;
 }
 
+int64_t time_zones_shift_single(const time_zones *z, uint64_t place)
+{
+    const shifted_record *record = find_record(z, place);
+    return record != NULL && record->kind != NO_KIND && z->kinds[record->kind].is_single ? record->shift_ns : 0;
+}
+
+int64_t time_zones_zone(const time_zones *z)
+{
+    return z->kind_count > 0 ? z->kinds[0].zone_ns : 0;
+}
+
 bool time_zones_has_more(const time_zones *z, const time_zones *former)
 {
     bool has_more = former == NULL && z->records->len > 0;
@@ -129,14 +150,16 @@ void time_zones_describe(const time_zones *z, GPtrArray *sentences)
     }
     for (unsigned i = 0; i < z->kind_count; i++) {
         const zone_kind *k = &z->kinds[i];
+        static const char *const reasons[] = {
+            "the durations of these spans show another time zone. nlv corrected the times, and computed the ends of "
+            "these spans from their durations.",
+            "these events are in the time zone of such spans of their requests. nlv corrected the times."};
         if (counts[i] > 0)
             g_ptr_array_add(sentences,
-                            g_strdup_printf("%zu %s event%s%s%s %s logged %.4g h too %s: the durations of these spans "
-                                            "show another time zone. nlv corrected the times, and computed the ends of "
-                                            "these spans from their durations.",
-                                            counts[i], k->event, counts[i] == 1 ? "" : "s",
-                                            *k->host != '\0' ? " on " : "", k->host, counts[i] == 1 ? "was" : "were",
-                                            fabs((double)k->zone_ns) / 3600e9, k->zone_ns > 0 ? "early" : "late"));
+                            g_strdup_printf("%zu %s event%s%s%s %s logged %.4g h too %s: %s", counts[i], k->event,
+                                            counts[i] == 1 ? "" : "s", *k->host != '\0' ? " on " : "", k->host,
+                                            counts[i] == 1 ? "was" : "were", fabs((double)k->zone_ns) / 3600e9,
+                                            k->zone_ns > 0 ? "early" : "late", reasons[k->is_single]));
     }
     if (z->is_cut)
         g_ptr_array_add(

@@ -35,6 +35,15 @@ typedef struct time_zones_span {
 } time_zones_span;
 void time_zones_add(time_zones *z, const time_zones_span *span);
 
+/*
+ * Adds a record that belongs to no such span, but is in the time zone of such spans. time_zones_shift_single is like
+ * time_zones_shift for these records only. time_zones_zone returns the difference of the zones of a span, or 0 without
+ * spans.
+ */
+void time_zones_add_single(time_zones *z, uint64_t place, int64_t zone_ns, const char *event, const char *host);
+int64_t time_zones_shift_single(const time_zones *z, uint64_t place);
+int64_t time_zones_zone(const time_zones *z);
+
 /* Sorts the records for the functions below. Call the function after each series of time_zones_add calls. */
 void time_zones_settle(time_zones *z);
 

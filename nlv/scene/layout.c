@@ -2,6 +2,7 @@
 
 #include "scene/layout.h"
 
+#include "model/checks.h"
 #include "scene/layers.h"
 #include "scene/text.h"
 
@@ -204,6 +205,12 @@ static bool find_whole(layout *l, const model *m, const scene_view *view)
     if (!model_time_range(m, &l->whole_from_ns, &l->whole_to_ns))
         return false;
     const bool is_part = view->from_ns > l->whole_from_ns || view->to_ns < l->whole_to_ns;
+    checks_gap gap;
+    l->origin_ns = l->whole_from_ns;
+    if (model_find_gap(m, &gap) && view->from_ns > gap.from_ns)
+        l->whole_from_ns = gap.to_ns;
+    else if (model_find_gap(m, &gap) && view->to_ns < gap.to_ns)
+        l->whole_to_ns = gap.from_ns;
     if (l->whole_from_ns == l->whole_to_ns)
         l->whole_to_ns++;
     return is_part;

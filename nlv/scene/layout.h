@@ -33,7 +33,9 @@ typedef struct layout {
     double overview_right;                /* right edge of the overview, whose left edge is `left` */
     double histogram_left; /* left edge of the histogram, whose right edge is `right`; equal to `right` if there is no
                               histogram */
-    int64_t whole_from_ns, whole_to_ns; /* the time that the overview shows */
+    int64_t whole_from_ns, whole_to_ns; /* the time that the overview shows: the whole log, or the side of a large gap
+                                           (checks.h) to which the view belongs */
+    int64_t origin_ns;                  /* the start of the log */
     bool has_heat;                      /* the overview is the heat map of requests */
     bool has_title;                     /* there is space for the title */
     pane panes[LAYOUT_PANES];

@@ -135,7 +135,7 @@ void layer_row(const layer_context *c, const pane *p, unsigned row, const char *
 
 static void write_time(const layer_context *c, int64_t time_ns, int64_t step_ns, char label[NL_TIME_TEXT_SIZE])
 {
-    const int64_t shift_ns = axis_shift_ns(c->view->clock, time_ns, c->layout->whole_from_ns);
+    const int64_t shift_ns = axis_shift_ns(c->view->clock, time_ns, c->layout->origin_ns);
     if (__builtin_add_overflow(time_ns, shift_ns, &time_ns))
         time_ns = 0;
     (c->view->clock == AXIS_RELATIVE ? axis_relative_label : axis_time_label)(time_ns, step_ns, label);
@@ -150,7 +150,7 @@ static void draw_time_axis(const layer_context *c)
     int64_t step_ns = axis_time_step_ns((int64_t)(((double)view->to_ns - (double)view->from_ns) / max));
     double top = c->layout->pane_count > 0 ? c->layout->top : c->layout->axis_y;
     /* place ticks at whole steps of the clock */
-    const int64_t shift_ns = axis_shift_ns(view->clock, view->from_ns, c->layout->whole_from_ns);
+    const int64_t shift_ns = axis_shift_ns(view->clock, view->from_ns, c->layout->origin_ns);
     int64_t shifted_ns;
     if (__builtin_add_overflow(view->from_ns, shift_ns, &shifted_ns))
         return;
@@ -184,11 +184,11 @@ static char *clock_text(const layer_context *c)
 {
     char iso[NL_TIME_TEXT_SIZE];
     if (c->view->clock == AXIS_RELATIVE) {
-        nl_time_format_iso(c->layout->whole_from_ns, iso);
+        nl_time_format_iso(c->layout->origin_ns, iso);
         return g_strdup_printf("since %.10s %.8s UTC", iso, iso + 11);
     }
     /* use the log's first day, even if the view begins on the previous day */
-    const int64_t from_ns = MAX(c->view->from_ns, c->layout->whole_from_ns),
+    const int64_t from_ns = MAX(c->view->from_ns, c->layout->origin_ns),
                   shift_ns = axis_shift_ns(c->view->clock, from_ns, 0), minutes = shift_ns / NL_NS_PER_SECOND / 60;
     int64_t shown_ns;
     nl_time_format_iso(__builtin_add_overflow(from_ns, shift_ns, &shown_ns) ? from_ns : shown_ns, iso);

@@ -74,10 +74,11 @@ typedef struct window {
     double threads_share;   /* progress of reading the threads when the picture was last drawn */
     unsigned found_percent; /* progress of the search for requests, which the status shows; 100: the search has ended */
     bool choice_waits;      /* the model does not yet have the record of the session's chosen lifeline */
-    unsigned generation;    /* the model's generation at the latest drawing */
-    gint64 shown_us;        /* time of the latest drawing of the model, in microseconds */
-    uint64_t malformed;     /* number of malformed lines and blocks that the notice reports */
-    char *malformed_notice; /* the line that reports malformed input, or NULL */
+    unsigned zone_corrections; /* of the model when nlv showed the first view */
+    unsigned generation;       /* the model's generation at the latest drawing */
+    gint64 shown_us;           /* time of the latest drawing of the model, in microseconds */
+    uint64_t malformed;        /* number of malformed lines and blocks that the notice reports */
+    char *malformed_notice;    /* the line that reports malformed input, or NULL */
     int source_count;
     int openings; /* number of threads that are opening a log */
     guint ticking;
@@ -296,6 +297,10 @@ static void fit(window *w)
     if (w->shows_whole || !model_is_settled(w->model) || model_progress(w->model) < 1) {
         canvas_fit(w->canvas);
         return;
+    }
+    if (w->zone_corrections != model_zone_corrections(w->model)) { /* the times have changed */
+        w->zone_corrections = model_zone_corrections(w->model);
+        w->has_first_view = false;
     }
     if (!w->has_first_view)
         w->has_first_view = canvas_show_first(w->canvas);

@@ -85,6 +85,22 @@ class Render(support.Case):
             self.assertEqual("30 inv.start events on w were logged 8 h too early: the durations" in result.stderr, early == 8)
             self.assertNotIn("different time zones", result.stderr)
 
+    def test_events_in_the_zone_of_such_spans(self):
+        """If spans prove another time zone, the events that always precede them by this difference are also corrected. Then the requests
+        take some minutes, and the overview shows only the side of the gap to which the view belongs."""
+        log = self.scratch / "a.bp"
+        for late in (0, 1):  # with 1, a request has the event "plan" in the right zone
+            lines = [f"ts=2012-03-14T14:{i % 5:02d}:05.0Z event=plan level=Info job={i} host=w\n" for i in range(late, 30)]
+            lines += ["ts=2012-03-14T22:00:05.0Z event=plan level=Info job=0 host=w\n"] * late
+            for i in range(30):
+                lines += [f"ts=2012-03-14T14:{i + 6:02d}:10.0Z event=inv.start level=Info job={i} host=w\n",
+                          f"ts=2012-03-14T22:{i + 6:02d}:20.0Z event=inv.end level=Info job={i} host=w dur=4.5\n"]
+            log.write_text("".join(sorted(lines)))
+            result = self.render("a.png", "--size", "1000x600", log)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("30 inv.start events on w were logged 8 h too early: the durations", result.stderr)
+            self.assertEqual("30 plan events on w were logged 8 h too early: these events are in the time zone" in result.stderr, not late, result.stderr)
+
     def test_png_has_the_lines_where_they_belong(self):
         config = self.scratch / "c.nlv"
         config.write_text("[lifeline R]\nevents=Client.Send;Client.Recv\nid=REQ.ID\n")
