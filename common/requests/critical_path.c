@@ -62,6 +62,8 @@ struct critical_path {
     span_nodes *spans;      /* indexed by span */
     uint32_t *event_strand; /* indexed by event: index of the strand of a point */
     uint32_t *event_node;   /* indexed by event: index of the event's node */
+    uint32_t *replies;      /* indexed by event, if has_replies: see precedence_find_replies */
+    bool has_replies;
     request_step *path;
 };
 
@@ -77,6 +79,7 @@ static void free_arrays(critical_path *p)
     g_free(p->spans);
     g_free(p->event_strand);
     g_free(p->event_node);
+    g_free(p->replies);
     g_free(p->path);
 }
 
@@ -104,6 +107,7 @@ static void reserve(critical_path *p, size_t events)
     p->spans = g_new(span_nodes, p->capacity);
     p->event_strand = g_new(uint32_t, p->capacity);
     p->event_node = g_new(uint32_t, p->capacity);
+    p->replies = g_new(uint32_t, p->capacity);
     p->path = g_new(request_step, 3 * p->capacity + 2);
 }
 
@@ -273,11 +277,21 @@ static uint32_t find_fork(const critical_path *p, uint32_t span)
     return s->parent != REQUEST_NONE ? around->first : REQUEST_NONE;
 }
 
-/* Returns the certainty that one event causes another event, if no event between them does. */
-static double certainty_of(const critical_path *p, const request_event *cause, const request_event *effect)
+/* Returns the index of the reply to which an event belongs (see precedence_find_replies), or REQUEST_NONE. */
+static uint32_t find_reply(const critical_path *p, uint32_t event)
 {
-    const double certainty = precedence_holds(p->edges, cause, effect);
-    return certainty > 0 ? certainty : precedence_holds_without_others(p->edges, cause, effect);
+    return p->has_replies ? p->replies[event] : REQUEST_NONE;
+}
+
+/* Returns the certainty that one event causes another event, if no event between them does. The arguments are indices.
+ */
+static double certainty_of(const critical_path *p, uint32_t cause, uint32_t effect)
+{
+    const request_event *c = event_at(p, cause), *e = event_at(p, effect);
+    if (find_reply(p, effect) != REQUEST_NONE)
+        return find_reply(p, effect) == cause ? precedence_replies(p->edges, e) : 0;
+    const double certainty = precedence_holds(p->edges, c, e);
+    return certainty > 0 ? certainty : precedence_holds_without_others(p->edges, c, e);
 }
 
 /*
@@ -292,7 +306,7 @@ static uint32_t find_cause(const critical_path *p, uint32_t event, int64_t since
         const request_event *c = event_at(p, --i);
         if (c->time_ns < since_ns)
             break;
-        if (c->place != e->place && certainty_of(p, c, e) > 0)
+        if (c->place != e->place && certainty_of(p, i, event) > 0)
             return i;
     }
     return REQUEST_NONE;
@@ -414,7 +428,7 @@ static uint32_t find_predecessor(const critical_path *p, uint32_t node, float *c
     uint32_t cause = explicit ? REQUEST_NONE : find_cause(p, n->event, since_ns);
     if (cause == REQUEST_NONE || (before != REQUEST_NONE && event_at(p, cause)->time_ns <= since_ns))
         return before;
-    *certainty = (float)certainty_of(p, event_at(p, cause), event_at(p, n->event));
+    *certainty = (float)certainty_of(p, cause, n->event);
     return p->event_node[cause];
 }
 
@@ -491,6 +505,7 @@ void critical_path_find(critical_path *p, request_graph *g, const uint32_t *even
     p->edges = edges;
     p->alignment = alignment;
     reserve(p, g->event_count);
+    p->has_replies = edges != NULL && precedence_find_replies(edges, g->events, g->event_count, p->replies);
     find_strands(p, event_span);
     find_path(p);
     g->path = p->path;
@@ -581,11 +596,13 @@ static void add_causes(const edge_search *e, uint32_t event, int64_t since_ns)
         if (known < count || cause->place == effect->place)
             continue;
         const double certainty =
-            count > 0 ? precedence_holds(e->p->edges, cause, effect) : certainty_of(e->p, cause, effect);
+            count > 0 ? precedence_holds(e->p->edges, cause, effect) : certainty_of(e->p, i, event);
         if (certainty <= 0)
             continue;
         places[count++] = cause->place;
         add_edge(e->found, i, event, certainty, false);
+        if (find_reply(e->p, event) == i)
+            return;
     }
 }
 

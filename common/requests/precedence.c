@@ -85,6 +85,10 @@ struct precedence {
     bool expects[PRECEDENCE_EVENTS_MAX]
                 [PRECEDENCE_EVENTS_MAX]; /* if a request has the first event and lacks the second, a record was lost */
     bool has_losses;                     /* some element of `expects` is true */
+    /* Numbers of requests, for each event, with the evidence of precedence_learn_replies. */
+    uint32_t calling[PRECEDENCE_EVENTS_MAX], replying[PRECEDENCE_EVENTS_MAX], early[PRECEDENCE_EVENTS_MAX];
+    float replies[PRECEDENCE_EVENTS_MAX]; /* certainty that the caller logs the event for each reply, or 0 */
+    bool has_replies;                     /* some element of `replies` is not 0 */
 };
 
 precedence *precedence_new(const event_names *names)
@@ -621,7 +625,7 @@ const whole_spans *precedence_whole_spans(const precedence *p)
     return p != NULL ? p->whole : NULL;
 }
 
-void precedence_settle(precedence *p)
+bool precedence_settle(precedence *p)
 {
     heard_table heard = {{false}};
     whole_spans_settle(p->whole);
@@ -639,6 +643,137 @@ void precedence_settle(precedence *p)
             p->certain[a][b] = causes ? part : 0;
             p->skipping[a][b] = skips ? part : 0;
         }
+    bool has_callers = false;
+    for (guint role = 0; role < p->role_count; role++)
+        has_callers = has_callers || p->caller[role] != NONE;
+    return has_callers;
+}
+
+/* ---- replies ---- */
+
+/*
+ * Finds the kinds of a request's events, and the events with which visits of called roles end. Such an event is the
+ * last event of a place, or if `each` is true, each event of this kind at the place. Sets ended[i] to the role that
+ * called the visit, or to NONE if event i is no such end. Adds the numbers of ends to ends[role].
+ */
+static void find_ends(const precedence *p, const request_event *events, size_t count, bool each, uint16_t *kinds,
+                      uint16_t *ended, uint32_t ends[PRECEDENCE_ROLES_MAX])
+{
+    uint32_t places[PRECEDENCE_ROLES_MAX];
+    uint16_t last[PRECEDENCE_ROLES_MAX];
+    size_t found = 0;
+    for (size_t i = count; i-- > 0;) {
+        size_t v = 0;
+        kinds[i] = find_event(p, &events[i]);
+        while (v < found && places[v] != events[i].place)
+            v++;
+        bool is_end = v == found && found < PRECEDENCE_ROLES_MAX;
+        if (is_end) {
+            places[found] = events[i].place;
+            last[found++] = kinds[i];
+        }
+        is_end = is_end || (each && v < found && kinds[i] == last[v]);
+        const uint16_t role = is_end && kinds[i] != NONE ? p->role_of[kinds[i]] : NONE;
+        ended[i] = role != NONE ? p->caller[role] : NONE;
+        if (ended[i] != NONE)
+            ends[ended[i]]++;
+    }
+}
+
+/* What a request shows about a kind of event and the calls of its role. */
+typedef struct reply_evidence {
+    bool calls;    /* the role has called at least two visits, or one visit twice */
+    bool fits;     /* the event occurs once after the end of each visit */
+    bool is_early; /* the event occurs before the last visit ends */
+} reply_evidence;
+
+static void find_evidence(const precedence *p, const request_event *events, size_t count, bool each,
+                          reply_evidence evidence[PRECEDENCE_EVENTS_MAX])
+{
+    uint16_t kinds[LEARNED_EVENTS_MAX], ended[LEARNED_EVENTS_MAX];
+    uint32_t all_ends[PRECEDENCE_ROLES_MAX] = {0}, ends[PRECEDENCE_ROLES_MAX] = {0}, seen[PRECEDENCE_EVENTS_MAX] = {0};
+    bool precedes[PRECEDENCE_EVENTS_MAX] = {false};
+    find_ends(p, events, count, each, kinds, ended, all_ends);
+    for (size_t i = 0; i < count; i++) {
+        const uint16_t kind = kinds[i], role = kind != NONE ? p->role_of[kind] : NONE;
+        if (ended[i] != NONE)
+            ends[ended[i]]++;
+        /* The time of a whole span is its end, which need not wait for a reply. */
+        if (role == NONE || all_ends[role] == 0 || events[i].role == REQUEST_WHOLE)
+            continue;
+        seen[kind]++;
+        precedes[kind] = precedes[kind] || seen[kind] > ends[role];
+        evidence[kind].is_early = evidence[kind].is_early || ends[role] < all_ends[role];
+        evidence[kind].calls = evidence[kind].calls || all_ends[role] >= 2;
+    }
+    for (guint kind = 0; kind < p->events.count; kind++)
+        if (seen[kind] > 0 && seen[kind] == all_ends[p->role_of[kind]] && !precedes[kind])
+            evidence[kind].fits = true;
+}
+
+void precedence_learn_replies(precedence *p, const request_event *events, size_t count)
+{
+    reply_evidence evidence[PRECEDENCE_EVENTS_MAX] = {{false, false, false}};
+    if (count > LEARNED_EVENTS_MAX)
+        return;
+    find_evidence(p, events, count, true, evidence);
+    find_evidence(p, events, count, false, evidence);
+    for (guint kind = 0; kind < p->events.count; kind++)
+        if (evidence[kind].calls) {
+            p->calling[kind]++;
+            p->replying[kind] += evidence[kind].fits;
+            p->early[kind] += evidence[kind].is_early;
+        }
+}
+
+void precedence_settle_replies(precedence *p)
+{
+    for (guint kind = 0; kind < p->events.count; kind++) {
+        const uint32_t calling = p->calling[kind];
+        /* An event that occurs only after the last reply does not belong to a reply. */
+        if (calling < ALONE_ENOUGH || p->replying[kind] < call_share * calling || 2 * p->early[kind] < calling)
+            continue;
+        p->replies[kind] = (float)p->replying[kind] / (float)calling;
+        p->has_replies = true;
+    }
+}
+
+double precedence_replies(const precedence *p, const request_event *effect)
+{
+    const uint16_t kind = p->has_replies ? find_event(p, effect) : NONE;
+    return kind != NONE ? p->replies[kind] : 0;
+}
+
+/* See precedence_find_replies. `each`: see find_ends. */
+static void match_replies(const precedence *p, const request_event *events, size_t count, bool each, uint32_t *causes)
+{
+    uint16_t kinds[LEARNED_EVENTS_MAX], ended[LEARNED_EVENTS_MAX];
+    uint32_t ends[PRECEDENCE_ROLES_MAX] = {0};
+    find_ends(p, events, count, each, kinds, ended, ends);
+    for (guint kind = 0; kind < p->events.count; kind++) {
+        size_t seen = 0, end = 0;
+        for (size_t i = 0; p->replies[kind] > 0 && i < count; i++)
+            seen += kinds[i] == kind;
+        for (size_t i = 0; seen > 0 && seen == ends[p->role_of[kind]] && i < count; i++) {
+            if (kinds[i] != kind)
+                continue;
+            while (ended[end] != p->role_of[kind])
+                end++;
+            if (end < i)
+                causes[i] = (uint32_t)end;
+            end++;
+        }
+    }
+}
+
+bool precedence_find_replies(const precedence *p, const request_event *events, size_t count, uint32_t *causes)
+{
+    if (!p->has_replies || count > LEARNED_EVENTS_MAX)
+        return false;
+    memset(causes, 0xff, count * sizeof *causes); /* REQUEST_NONE */
+    match_replies(p, events, count, true, causes);
+    match_replies(p, events, count, false, causes);
+    return true;
 }
 
 /*

@@ -55,8 +55,30 @@ bool precedence_settle_kinds(precedence *p);
 /* Learns from the events of one request, in order of time. Ignores requests with more than 4096 events. */
 void precedence_learn(precedence *p, const request_event *events, size_t count);
 
-/* Chooses the callers of roles and computes the certainties, after learning. Call it before precedence_holds. */
-void precedence_settle(precedence *p);
+/*
+ * Chooses the callers of roles and computes the certainties, after learning. Call it before precedence_holds. Returns
+ * whether any role calls another role.
+ */
+bool precedence_settle(precedence *p);
+
+/*
+ * Learn which events a caller logs for each reply. A caller may call several roles at the same time, and log the same
+ * event after each reply. No order of names then shows which role replied. The event's first occurrence in a request
+ * belongs to the called visit that ends first, the second occurrence to the next visit, and so on. This order must hold
+ * in nearly all requests. If a place has several visits, the caller may also log only one event after the last of them.
+ * After precedence_settle, pass all requests to precedence_learn_replies. Then call
+ * precedence_settle_replies. Without these calls, no event belongs to one reply.
+ */
+void precedence_learn_replies(precedence *p, const request_event *events, size_t count);
+void precedence_settle_replies(precedence *p);
+
+/*
+ * Finds the replies of a request, whose events are in order of time. Sets causes[i] to the index of the event that ends
+ * the called visit to which event i belongs, or to REQUEST_NONE. Returns false if the request has no such events; it
+ * may then leave `causes` unset. precedence_replies returns the certainty for such an event, from 0 to 1.
+ */
+bool precedence_find_replies(const precedence *p, const request_event *events, size_t count, uint32_t *causes);
+double precedence_replies(const precedence *p, const request_event *effect);
 
 /*
  * Returns the number of kinds of events that a request lacks, probably because their records were lost. Some kinds of

@@ -18,6 +18,7 @@ typedef enum learning_pass {
     LEARN_KINDS,
     LEARN_FROM_COMPLETE,
     LEARN_FROM_INCOMPLETE,
+    LEARN_REPLIES,
     LEARN_AWAITED,
     LEARN_TRACE_CLOCKS
 } learning_pass;
@@ -77,6 +78,9 @@ static void learn_pass(request_learning *l, const request_event *events, size_t 
         precedence_learn(l->edges, events, count);
         l->learned++;
         break;
+    case LEARN_REPLIES:
+        precedence_learn_replies(l->edges, events, count);
+        break;
     case LEARN_AWAITED:
     case LEARN_TRACE_CLOCKS:
         break; /* see request_learning_add_trace */
@@ -106,7 +110,11 @@ void request_learning_run(request_learning *l, request_learning_walk *walk, void
     l->pass = LEARN_FROM_INCOMPLETE;
     if (l->learned < COMPLETE_MIN && has_losses)
         walk(user, l);
-    precedence_settle(l->edges);
+    const bool has_callers = precedence_settle(l->edges);
+    l->pass = LEARN_REPLIES;
+    if (has_callers)
+        walk(user, l);
+    precedence_settle_replies(l->edges);
     l->has_orders = true;
 }
 

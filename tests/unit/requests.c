@@ -1231,6 +1231,50 @@ static void two_backends(void **state)
 }
 
 /*
+ * A front end calls three back ends at the same time, and logs the same event after each reply. Any of them may be the
+ * last. The path contains the back end that replies last.
+ */
+static void replies_with_one_name(void **state)
+{
+    enum { LEARNED_REQUESTS = 300, BACK_ENDS = 3 };
+    static const char *const names[BACK_ENDS][2] = {{"A.recv", "A.done"}, {"B.recv", "B.done"}, {"C.recv", "C.done"}};
+    script *s = script_new();
+    precedence *p = precedence_new(s->names);
+    uint64_t random = 5;
+    for (unsigned pass = 0; pass < 2; pass++) {
+        for (int i = 0; i <= LEARNED_REQUESTS; i++) {
+            int64_t last_ns = 0;
+            s->count = 0;
+            add(s, 0, "Query", 1);
+            add(s, 10, "Send", 1);
+            for (uint32_t b = 0; b < BACK_ENDS; b++) {
+                random = random * 6364136223846793005u + 1442695040888963407u;
+                const int64_t end_ns = i < LEARNED_REQUESTS ? 50 + (int64_t)(random >> 40) % 90 : 80 - 10 * b;
+                add(s, 20 + b, names[b][0], 2 + b);
+                add(s, end_ns, names[b][1], 2 + b);
+                add(s, end_ns + 5, "Reply", 1);
+                last_ns = MAX(last_ns, end_ns);
+            }
+            add(s, last_ns + 15, "Merge", 1);
+            request_graph_build(s->graph, s->events, s->count, NULL, NULL, NULL); /* sorts them */
+            if (i < LEARNED_REQUESTS && pass == 0)
+                precedence_learn(p, s->events, s->count);
+            else if (i < LEARNED_REQUESTS)
+                precedence_learn_replies(p, s->events, s->count);
+        }
+        if (pass == 0)
+            precedence_settle(p);
+        else
+            precedence_settle_replies(p);
+    }
+    build(s, p);
+    assert_path(s, "Query>Send 10, Send>A.recv~ 10, A.recv>A.done 60, A.done>Reply~ 5, Reply>Merge 10");
+    precedence_free(p);
+    script_free(s);
+    (void)state;
+}
+
+/*
  * A front end calls two back ends, and logs nothing between the calls. If it waits for the first back end before the
  * second call, both back ends are on the path. If the second call always comes 100 ns after the start, whenever the
  * first back end ends, only the second back end is on the path.
@@ -2307,6 +2351,7 @@ int main(void)
         cmocka_unit_test(services_that_lose_records),
         cmocka_unit_test(client_and_server),
         cmocka_unit_test(two_backends),
+        cmocka_unit_test(replies_with_one_name),
         cmocka_unit_test(two_calls),
         cmocka_unit_test(repeated_calls_on_other_hosts),
         cmocka_unit_test(sides_of_spans_stay_together),
