@@ -710,15 +710,30 @@ static void add_number(first_numbers *firsts, series *s, guint number, uint32_t 
     s->numbers++;
 }
 
+/* Returns whether NetLogger has logged a record about the log itself. */
+static bool is_own(const inference *in, const trace_record *record)
+{
+    return record->event != TRACE_NONE && g_str_has_prefix(trace_string(in->t, record->event), OWN_EVENTS);
+}
+
+static bool has_only_own_events(const inference *in)
+{
+    size_t i = 0;
+    while (i < in->count && is_own(in, trace_get(in->t, i)))
+        i++;
+    return i == in->count;
+}
+
 static GArray *find_series(const inference *in)
 {
+    const bool draws_own = has_only_own_events(in);
     first_numbers firsts = {g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL),
                             g_array_new(FALSE, FALSE, sizeof(double))};
     GArray *all = g_array_new(FALSE, TRUE, sizeof(series));
     GHashTable *numbers = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
     for (size_t i = 0; i < in->count; i++) {
         const trace_record *record = trace_get(in->t, i);
-        if (!is_free(in, record))
+        if (!is_free(in, record) || (!draws_own && is_own(in, record)))
             continue;
         const trace_field *fields = trace_fields(in->t, record);
         bool of_span = is_span(in, record), of_thread, is_divided;

@@ -266,10 +266,11 @@ class Render(support.Case):
         self.log.write_text("".join(
             f"DATE=2026010112000{i}.{offset:06d} HOST=h PROG=nlkernel LVL=Usage NL.EVNT={event} CPU={i % 2}{more}\n"
             for i in range(10) for event, offset, more in (
-                ("NetLogger.Dump.Begin", 0, ""), ("NetLogger.Dump.Finish", 90, " EVENTS=7"), ("sched.sched_wakeup", 100, " EV.PID=7"),
+                ("NetLogger.Dump.Begin", 0, ""), ("NetLogger.Dump.Finish", 90, f" EVENTS={i * i}"), ("sched.sched_wakeup", 100, " EV.PID=7"),
                 ("sched.sched_switch", 200, " NEXT.PID=7"))))
         result = self.run_program(self.nlv, "--write-config", "-", self.log, env=self.ready_made())
         self.assertEqual((result.returncode, re.findall(r"\[lifeline .*", result.stdout)), (0, []), result.stderr)
+        self.assertNotRegex(result.stdout, r"\[loadline .*\]\nevent=NetLogger\.")
         self.assertIn("nlv: The log fits the ready-made drawing kernel-sched. To show it, use F4 in the window or --config.\n",
                       self.run_program(self.nlv, "--render", self.scratch / "k.png", self.log, env=self.ready_made()).stderr)
         measured = self.run_program(support.program("nltools/nlstat"), self.log)
