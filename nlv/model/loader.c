@@ -1102,8 +1102,8 @@ static void *loader_run(void *user)
         if (verify_index(l))
             continue;
         write_index(l);
-        if (find_some(l) || request_reading_step(l->requests, l->sources, l->is_live) || take_over_zones(l) ||
-            compare_some(l) || thread_some(l))
+        if (find_some(l) || thread_some(l) || request_reading_step(l->requests, l->sources, l->is_live) ||
+            take_over_zones(l) || compare_some(l))
             continue;
         check_logs(l);
         g_usleep(WAIT_MS * 1000);

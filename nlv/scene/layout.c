@@ -89,7 +89,7 @@ static double weight(const pane *p, double height)
     case PANE_LIFELINES:
         return 60 + 34.0 * p->rows;
     case PANE_THREADS:
-        return 100;
+        return p->is_pinned ? 0 : 100; /* the pane of pinned threads is as high as its rows */
     case PANE_POINTS:
         return others * (12 + 20.0 * p->rows);
     default: /* strips for hosts, or curves */
@@ -236,6 +236,12 @@ static double height_min(const model *m, const scene_view *view, const pane *p)
     return ROW_MIN * (double)p->rows;
 }
 
+/* Returns whether the height of a pane is its minimum. */
+static bool is_fixed(const pane *p)
+{
+    return p->is_collapsed || (p->kind == PANE_THREADS && p->is_pinned);
+}
+
 /* Sets the heights of the panes. Returns their sum, with the gaps. */
 static double size_panes(layout *l, const model *m, const scene_view *view, double capacity)
 {
@@ -243,16 +249,14 @@ static double size_panes(layout *l, const model *m, const scene_view *view, doub
     double shared = capacity, weights = 0, sum = 0;
     for (unsigned i = 0; i < l->pane_count; i++) {
         weights += weight(&l->panes[i], capacity);
-        shared -= gap_after(l, i, gap) + (l->panes[i].is_collapsed ? LAYOUT_LINE : 0);
+        shared -= gap_after(l, i, gap) + (is_fixed(&l->panes[i]) ? height_min(m, view, &l->panes[i]) : 0);
     }
     shared = MAX(shared, 1);
     for (unsigned i = 0; i < l->pane_count; i++) {
         pane *p = &l->panes[i];
         const double min = view->scrolls ? height_min(m, view, p) : 1;
         p->top = 0;
-        p->bottom = p->is_collapsed                            ? LAYOUT_LINE
-                    : p->kind == PANE_THREADS && view->scrolls ? min
-                                                               : MAX(shared * weight(p, capacity) / weights, min);
+        p->bottom = is_fixed(p) ? height_min(m, view, p) : MAX(shared * weight(p, capacity) / weights, min);
         sum += p->bottom + gap_after(l, i, gap);
     }
     return sum;

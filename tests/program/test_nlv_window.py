@@ -368,6 +368,8 @@ class Accessible(nlv_window.WindowCase):
         before = self.picture()
         self.accessible("press", "toggle button", "Threads")
         support.wait_until(lambda: self.picture() != before, what="the sentence")
+        dark = lambda: sum(sum(pixel) < 200 for row in self.picture()[120:200] for pixel in row[80:1200])
+        support.wait_until(lambda: dark() > 600, what="the whole sentence")
 
     def test_tracks_collapse_and_pin(self):
         """A click on a label collapses a track, and another click expands it. With Shift, a click pins it at the top."""
