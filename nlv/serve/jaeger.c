@@ -241,8 +241,11 @@ static void walk_range(walk *w, int64_t from_ns, int64_t to_ns)
     }
 }
 
-/* Looks for a trace at the requests of the model's list whose names have its hash. */
-static void walk_listed(walk *w, uint32_t hash)
+/*
+ * Looks for a trace at the requests of the model's list whose names have its hash. Returns whether the list has all
+ * requests, so that no other part of the log has the trace.
+ */
+static bool walk_listed(walk *w, uint32_t hash)
 {
     model *m = w->jaeger->model;
     GArray *times = g_array_new(FALSE, FALSE, sizeof(request_summary));
@@ -251,12 +254,14 @@ static void walk_listed(walk *w, uint32_t hash)
     for (uint32_t i = 0; l != NULL && i < l->count; i++)
         if (request_list_at(l, i)->name_hash == hash)
             g_array_append_val(times, *request_list_at(l, i));
+    const bool is_complete = l != NULL && l->dropped == 0 && model_requests_progress(m) >= 1;
     model_unlock(m);
     for (guint i = times->len; i > 0 && w->found->len == 0 && !is_late(w); i--) {
         const request_summary *r = &g_array_index(times, request_summary, i - 1);
         walk_part(w, r->start_ns, r->start_ns + 1, r->duration_ns);
     }
     g_array_free(times, TRUE);
+    return is_complete;
 }
 
 static void find_trace(walk *w)
@@ -267,8 +272,8 @@ static void find_trace(walk *w)
         strlen(w->trace) == OTLP_TRACE_DIGITS ? g_ascii_strtoull(w->trace + OTLP_TRACE_DIGITS / 2, NULL, 16) : 0;
     span_ids_make_trace(number, made);
     const bool is_made = number <= UINT32_MAX && g_ascii_strcasecmp(made, w->trace) == 0;
-    walk_listed(w, is_made ? (uint32_t)number : request_name_hash(w->trace));
-    if (w->found->len == 0 && !is_late(w))
+    const bool is_complete = walk_listed(w, is_made ? (uint32_t)number : request_name_hash(w->trace));
+    if (w->found->len == 0 && !is_complete && !is_late(w))
         walk_range(w, INT64_MIN / 2, INT64_MAX / 2);
 }
 
