@@ -186,6 +186,13 @@ char *connection_advice(const connection_result *r);
  */
 char *connection_path_text(const connection_result *r);
 
+/*
+ * Finds the time in which a part of a connection's data was on its way: from the time at which the sender had sent
+ * `offset` bytes until the time at which offset + size bytes were acknowledged, or received if the log lacks the
+ * sender's records. Interpolates between records. Returns false if the records do not show both times.
+ */
+bool connection_find_time(const connection_result *r, double offset, double size, int64_t *begin_ns, int64_t *end_ns);
+
 bool connection_is_loopback(const char *address);
 
 /* Sets `key` to a text for a socket with these addresses. Each host has its own loopback addresses. */

@@ -128,3 +128,45 @@ double connection_reverse_part(const connection_entry *sender, const connection_
     double sum_ns = extra.forth_ns + extra.back_ns;
     return sum_ns > rtt_extra_ns / AGREEMENT && sum_ns < rtt_extra_ns * AGREEMENT ? extra.back_ns / sum_ns : -1;
 }
+
+/* Returns the number of bytes in a record: 0: sent, 1: acknowledged, 2: received. */
+static double bytes_of(const connection_progress *p, int kind)
+{
+    return kind == 0 ? p->sent : kind == 1 ? p->acked : p->received;
+}
+
+/* Finds the time at which a total reached `bytes`. If it exceeds them already in the first record, the time is unknown.
+ */
+static bool find_time(const GArray *progress, int kind, double bytes, int64_t *time_ns)
+{
+    guint from = 0, to = progress->len;
+    while (from < to) { /* finds the first record with at least these bytes */
+        guint middle = from + (to - from) / 2;
+        if (bytes_of(&g_array_index(progress, connection_progress, middle), kind) < bytes)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    if (from == progress->len)
+        return false;
+    const connection_progress *b = &g_array_index(progress, connection_progress, from);
+    double after = bytes_of(b, kind);
+    if (from == 0) {
+        *time_ns = b->time_ns;
+        return after <= bytes;
+    }
+    double before = bytes_of(b - 1, kind);
+    *time_ns = b[-1].time_ns + (int64_t)((bytes - before) / (after - before) * (double)(b->time_ns - b[-1].time_ns));
+    return true;
+}
+
+bool connection_find_time(const connection_result *r, double offset, double size, int64_t *begin_ns, int64_t *end_ns)
+{
+    bool receiver = r->ends == ENDS_RECEIVER;
+    if (r->origin != ORIGIN_SOCKET)
+        return false;
+    const connection_entry *e =
+        receiver ? (const void *)((const char *)r - offsetof(connection_entry, received)) : connection_entry_of(r);
+    return e->progress != NULL && find_time(e->progress, receiver ? 2 : 0, offset, begin_ns) &&
+           find_time(e->progress, receiver ? 2 : 1, offset + size, end_ns) && *end_ns >= *begin_ns;
+}

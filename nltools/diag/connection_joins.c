@@ -49,6 +49,11 @@ typedef struct pair {
     const connection_result *longest[CAUSE_COUNT]; /* for each cause, the connection that it limited longest, or NULL */
 } pair;
 
+/* The time in which a visit's part of a connection's data was on its way, cut to the time of the visit. */
+typedef struct part_window {
+    int64_t from_ns, to_ns;
+} part_window;
+
 struct connection_joins {
     const visits *v;
     const sender *senders;
@@ -57,6 +62,7 @@ struct connection_joins {
     GHashTable *pairs;     /* pair_key -> pair */
     pair **exact;          /* for each number of visit_ends.h, the pairs of this connection, or NULL */
     pair **of_visits;      /* NULL: not joined */
+    GHashTable *windows;   /* index of a visit -> part_window, for visits that name a part of the data */
     const char **commands; /* for each instance, the name of its program, cut to COMMAND_SIZE */
 };
 
@@ -280,6 +286,12 @@ static pair *pair_over_relay(const connection_joins *j, const sender *s, const r
     return found;
 }
 
+/* Returns the number of the connection that a visit names, or 0. */
+static uint32_t connection_of(const connection_joins *j, const visit *x)
+{
+    return x->ends != 0 ? visit_ends_part(j->v->ends, x->ends).connection : 0;
+}
+
 /*
  * Returns the connection that a visit names, if it carries the data for which the visit waits: its sender is the
  * visit's sender. A visit without a sender in the log waits for the connection if the other end has no visits. Returns
@@ -288,7 +300,7 @@ static pair *pair_over_relay(const connection_joins *j, const sender *s, const r
 static pair *exact_pair(const connection_joins *j, const visit *x, const sender *s)
 {
     const char *host = site_at(j->v, x->site)->host;
-    for (pair *p = j->exact[x->ends]; p != NULL; p = p->other_way) {
+    for (pair *p = j->exact[connection_of(j, x)]; p != NULL; p = p->other_way) {
         const char *other = p->key.from == host ? p->key.to : p->key.from;
         bool sends = p->key.from == NULL || p->key.from == s->host;
         if (s->host != NULL ? sends : other == NULL || !g_hash_table_contains(j->sites, other))
@@ -303,7 +315,7 @@ static pair *pair_of_visit(const connection_joins *j, uint32_t index)
     const sender *s = &j->senders[index];
     const visit *x = visit_at(j->v, index);
     const site *at = site_at(j->v, x->site);
-    if (j->exact[x->ends] != NULL)
+    if (j->exact[connection_of(j, x)] != NULL)
         return exact_pair(j, x, s);
     if (s->host != NULL && s->to != NULL && s->host != s->to) {
         /* If only one end has records, these records do not name the other host. */
@@ -363,11 +375,39 @@ bool connection_joins_is_weak(const connection_joins *j, uint32_t index)
     return j->senders[index].sends && j->of_visits[index] != NULL && !j->of_visits[index]->own;
 }
 
-/* Returns the length of the part of a visit that is in a slice, in nanoseconds. */
-static double overlap_ns(const connection_joins *j, const visit *x, int64_t index)
+/* Finds the windows of the visits that name a part of their connection's data. If the records do not show the times of
+ * a part, the visit is joined with the connection in its whole time. */
+static void find_windows(connection_joins *j)
+{
+    for (uint32_t n = 0; n < j->v->all->len; n++) {
+        const visit *x = visit_at(j->v, n);
+        const pair *p = j->of_visits[n];
+        visit_part part = x->ends != 0 ? visit_ends_part(j->v->ends, x->ends) : (visit_part){0};
+        int64_t begin_ns, end_ns;
+        for (guint i = 0; part.size > 0 && p != NULL && p->exact && i < p->results->len; i++) {
+            if (!connection_find_time(g_ptr_array_index(p->results, i), part.offset, part.size, &begin_ns, &end_ns))
+                continue;
+            part_window *w = g_new(part_window, 1);
+            *w = (part_window){MAX(x->from_ns, begin_ns), MIN(x->to_ns, end_ns)};
+            g_hash_table_insert(j->windows, GUINT_TO_POINTER(n), w);
+            break;
+        }
+    }
+}
+
+/* Returns the time in which a visit may wait for its connections. */
+static part_window window_of(const connection_joins *j, uint32_t index)
+{
+    const part_window *w = g_hash_table_lookup(j->windows, GUINT_TO_POINTER(index));
+    const visit *x = visit_at(j->v, index);
+    return w != NULL ? *w : (part_window){x->from_ns, x->to_ns};
+}
+
+/* Returns the length of the part of a window that is in a slice, in nanoseconds. */
+static double overlap_ns(const connection_joins *j, part_window w, int64_t index)
 {
     int64_t begin_ns = index * j->slice_ns, end_ns = begin_ns + j->slice_ns;
-    return (double)MAX(0, MIN(end_ns, x->to_ns) - MAX(begin_ns, x->from_ns));
+    return (double)MAX(0, MIN(end_ns, w.to_ns) - MAX(begin_ns, w.from_ns));
 }
 
 /* Returns the part of a visit's duration, 0 to 1, in which the visit may wait for a limited connection. Every message
@@ -382,12 +422,13 @@ static void add_expected(connection_joins *j, uint32_t index, double weight)
 {
     const visit *x = visit_at(j->v, index);
     pair *p = j->of_visits[index];
-    int64_t last = x->to_ns / j->slice_ns;
-    for (guint i = first_slice(p, x->from_ns / j->slice_ns); i < p->slices->len; i++) {
+    part_window w = window_of(j, index);
+    int64_t last = w.to_ns / j->slice_ns;
+    for (guint i = first_slice(p, w.from_ns / j->slice_ns); i < p->slices->len; i++) {
         pair_slice *s = &g_array_index(p->slices, pair_slice, i);
         if (s->index > last)
             break;
-        s->expected_ns += weight * waiting_part(p, x) * overlap_ns(j, x, s->index);
+        s->expected_ns += weight * waiting_part(p, x) * overlap_ns(j, w, s->index);
     }
 }
 
@@ -493,6 +534,7 @@ connection_joins *connection_joins_new(const visits *v, const sender *senders)
         j->commands[i] = command_of(instance_at(v, i)->program);
     j->exact = g_new0(pair *, visit_ends_count(v->ends) + 1);
     j->sites = g_hash_table_new(NULL, NULL);
+    j->windows = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     for (guint i = 0; i < v->sites->len; i++)
         g_hash_table_add(j->sites, (gpointer)site_at(v, i)->host);
     add_pairs(j);
@@ -512,6 +554,7 @@ connection_joins *connection_joins_new(const visits *v, const sender *senders)
         if (j->of_visits[n] != NULL && j->of_visits[n]->ambiguous)
             j->of_visits[n] = NULL;
     }
+    find_windows(j);
     expect_waits(j, weight);
     g_hash_table_iter_init(&i, j->pairs);
     while (g_hash_table_iter_next(&i, NULL, &p))
@@ -529,6 +572,7 @@ void connection_joins_free(connection_joins *j)
         return;
     g_hash_table_destroy(j->pairs);
     g_hash_table_destroy(j->sites);
+    g_hash_table_destroy(j->windows);
     g_free(j->of_visits);
     g_free(j->exact);
     g_free(j->commands);
@@ -542,16 +586,20 @@ bool connection_joins_parts(const connection_joins *j, uint32_t index, double pa
     memset(parts, 0, CAUSE_COUNT * sizeof *parts);
     if (p == NULL || x->to_ns <= x->from_ns)
         return false;
-    int64_t last = x->to_ns / j->slice_ns;
+    part_window w = window_of(j, index);
+    int64_t last = w.to_ns / j->slice_ns;
+    bool is_alone = g_hash_table_contains(j->windows, GUINT_TO_POINTER(index));
     double waits = x->own_ns > 0 ? waiting_part(p, x) * (double)(x->to_ns - x->from_ns) / (double)x->own_ns : 0;
-    for (guint i = first_slice(p, x->from_ns / j->slice_ns); i < p->slices->len; i++) {
+    if (is_alone) /* the data in the window belongs to this visit, and the window may be longer than its own time */
+        waits = (double)(x->to_ns - x->from_ns) / fmax(1, fmax((double)x->own_ns, (double)(w.to_ns - w.from_ns)));
+    for (guint i = first_slice(p, w.from_ns / j->slice_ns); i < p->slices->len; i++) {
         const pair_slice *s = &g_array_index(p->slices, pair_slice, i);
         if (s->index > last)
             break;
         /* If several visits wait for a connection at the same time, each visit waits for the whole time of the
          * connection. Therefore, expected_ns counts only up to open_ns. */
-        double divided_ns = fmax(fmin(s->expected_ns, s->open_ns), s->limited_ns);
-        double part = overlap_ns(j, x, s->index) / (double)(x->to_ns - x->from_ns);
+        double divided_ns = is_alone ? s->open_ns : fmax(fmin(s->expected_ns, s->open_ns), s->limited_ns);
+        double part = overlap_ns(j, w, s->index) / (double)(x->to_ns - x->from_ns);
         for (int c = 0; c < CAUSE_COUNT && divided_ns > 0; c++)
             parts[c] += is_idle(c) ? 0 : waits * part * s->cause_ns[c] / divided_ns;
     }

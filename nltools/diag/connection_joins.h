@@ -3,7 +3,8 @@
  * limited, and the causes (connections/connection_causes.h).
  *
  * If a visit's records name the addresses of a connection (visit_ends.h), the visit is joined with this connection, or
- * with none if the connection mainly carries data in the other direction. Any other visit that waits for data from
+ * with none if the connection mainly carries data in the other direction. If the records also name a part of the
+ * connection's data, only the time counts in which this part was on its way. Any other visit that waits for data from
  * another host (senders.h) is joined with the connections that carried data from that host to the visit's host. A visit
  * that waits for no host of the log is joined with the connections of its program whose other end is on a host without
  * visits. A connection does not show which request its bytes belong to. Therefore, in each slice of time, the module

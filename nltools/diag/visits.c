@@ -435,13 +435,17 @@ static uint32_t first_event_of(const request_graph *g)
     return first;
 }
 
-/* Sets the connection of a span's visit, unless an earlier event of the span has set it. */
+/* Sets the connection of a span's visit, unless an earlier event of the span has set it. A part of a connection's data,
+ * which is often known only at the end, replaces a connection. */
 static void set_ends(kind *k, uint32_t span, uint32_t ends)
 {
     if (span == EDGE_NONE)
         return;
     visit *x = visit_at(k->reader->result, *slot_of(k->reader->span_visit, span));
-    x->ends = x->ends != 0 ? x->ends : ends;
+    const visit_ends *all = k->reader->result->ends;
+    bool is_part =
+        x->ends != 0 && ends != 0 && visit_ends_part(all, x->ends).size <= 0 && visit_ends_part(all, ends).size > 0;
+    x->ends = x->ends != 0 && !is_part ? x->ends : ends;
 }
 
 /*

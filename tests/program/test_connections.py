@@ -972,6 +972,23 @@ class Requests(support.Case):
             result = self.run_program(support.program("nltools/nldiag"), "--json", "--id", "ID", log)
             self.assertEqual("main limit of the connection 10.0.0.1:5 > 10.0.0.2:80: " in result.stdout, named, (fields, result.stdout))
 
+    def test_part_of_the_data_of_a_connection(self):
+        """In each second, a window limits the first half of a connection's data. A request waits for the first half or for the rest."""
+        records, limited = [], 0
+        for i in range(40 * 20):
+            line = sample(0, "a", "10.0.0.1:5", "10.0.0.2:80", TCP_COOKIE=5, TCP_BYTES_ACKED=i * 5000, TCP_BYTES_SENT=i * 5000, TCP_BUSY=limited,
+                          TCP_LIMITED_RECEIVER=limited, TCP_BYTES_RECEIVED=0)
+            records.append((i * 50000, line.split(" ", 1)[1].strip()))
+            limited += 50000 if i % 20 < 10 else 0
+        for offset, size, named in ((0, 40000, True), (55000, 30000, False), (None, 0, True)):
+            events = []
+            for at, text in self.events(slow_us=900000, count=39, period_us=1000000):
+                part = "" if offset is None else f" TCP.OFFSET={at // 1000000 * 100000 + offset} TCP.SIZE={size}"
+                events.append((at, f"{text} TCP.LOCAL=10.0.0.2:80 TCP.PEER=10.0.0.1:5{part}" if "EVNT=Got" in text else text))
+            log = self.written([*events, *records, *self.address_of_b()])
+            result = self.run_program(support.program("nltools/nldiag"), "--json", "--id", "ID", log)
+            self.assertEqual("main limit of the connection 10.0.0.1:5 > 10.0.0.2:80" in result.stdout, named, (offset, result.stdout))
+
     def test_a_message_in_the_other_direction_does_not_wait(self):
         """All events name the connection. Its window limits the data from a to b, but the slow messages are from b to a."""
         events = []
@@ -981,7 +998,7 @@ class Requests(support.Case):
             events.append((at + late, f"{text} {ends}"))
         log = self.written([*events, *self.connections(busy_us=45000, limited_us=44000), *self.address_of_b()])
         result = self.run_program(support.program("nltools/nldiag"), "--json", "--id", "ID", log)
-        self.assertNotIn("the connection 10.0.0.1:5 > 10.0.0.2:80 is limited by", result.stdout)
+        self.assertNotIn("main limit of the connection 10.0.0.1:5 > 10.0.0.2:80", result.stdout)
 
     def test_connections_to_other_hosts_are_no_cause(self):
         """The receivers of the limited connections wait for no request."""
