@@ -153,8 +153,16 @@ def lossy(r, name):
     return scenario, lambda log: after_start(rounds(product) * rtt, "path", log["seconds"])
 
 
+def shared(r, name):
+    """Several connections share the rate of the path."""
+    rate, rtt, count = r.uniform(10e6, 40e6), r.uniform(0.02, 0.06), r.randrange(2, 5)
+    product = rate / 8 * rtt
+    scenario = paths.Scenario(name, path_options(rate, rtt, "--buffer", str(int(max(60000, product * r.uniform(0.7, 1.5))))), seconds=8, connections=count)
+    return scenario, lambda log: after_start(rounds(product / count) * rtt, "path", log["seconds"])
+
+
 KINDS = [path, bloat, receive_buffer, send_buffer, reader, writer, bursts, loss, policed, start, back]
-MORE_KINDS = [lossy]  # only with --kind
+MORE_KINDS = [lossy, shared]  # only with --kind
 
 
 def measured_shares(connection, truth):
@@ -167,7 +175,7 @@ def measured_shares(connection, truth):
 
 
 def transfer(scenario, keep, again=False):
-    """Returns the report on the transfer, and the sender's own times."""
+    """Returns the reports on the transfers, and the first sender's own times."""
     case = support.Case()
     case.setUp()
     try:
@@ -183,7 +191,9 @@ def transfer(scenario, keep, again=False):
         times = json.loads(own.read_text())
         result = case.run_program(support.program("nltools/nlstat"), "--connections", "--json", log)
         case.assertEqual(result.returncode, 0, result.stderr)
-        return next(c for c in json.loads(result.stdout) if c["connection"].endswith("> 10.77.0.2:7000")), times
+        connections = [c for c in json.loads(result.stdout) if c["connection"].endswith("> 10.77.0.2:7000")]
+        case.assertEqual([c["sharing"] for c in connections], [scenario.connections - 1] * scenario.connections)
+        return connections, times
     finally:
         case.doCleanups()
 
@@ -191,14 +201,18 @@ def transfer(scenario, keep, again=False):
 def judge(seed, number, kind, keep, again):
     scenario, find_truth = kind(random.Random(f"{seed} {number} {kind.__name__}"), f"s{number}")
     scenario.algorithm = options.algorithm
-    connection, times = transfer(scenario, keep, again)
+    connections, times = transfer(scenario, keep, again)
     truth = find_truth(times)
     truth["handshake"] = times["handshake"] / times["seconds"]
     main = max(truth, key=truth.get)
     truth[main] -= truth["handshake"]
-    shares = measured_shares(connection, truth)
-    error, worst = max((abs(shares[c] - truth.get(c, 0)), c) for c in {*shares, *truth})
-    right = connection["first"] == main or main == "path" and connection["first"] in PATH
+    error, worst, connection, shares = -1, "", None, {}
+    for c in connections:  # judges the worst report of the transfers
+        of = measured_shares(c, truth)
+        difference, cause = max((abs(of[c] - truth.get(c, 0)), c) for c in {*of, *truth})
+        if difference > error:
+            error, worst, connection, shares = difference, cause, c, of
+    right = all(c["first"] == main or main == "path" and c["first"] in PATH for c in connections)
     return {"kind": kind.__name__, "number": number, "main": main, "first": connection["first"], "right": right, "error": error, "worst": worst, "late": times.get("late"),
             "truth": truth, "shares": dict(shares), "options": scenario.path, "send": scenario.send, "receive": scenario.receive}
 
@@ -240,6 +254,7 @@ def print_gains(seed, jobs):
     print("first cause       advice for      predicted     after the fix")
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for (kind, field, _), (before, after) in zip(pairs, pool.map(lambda pair: [transfer(s, None) for s in pair[2]], pairs)):
+            before, after = (before[0][0], before[1]), (after[0][0], after[1])
             if field == "gain_of_reuse":
                 gain = before[1]["seconds"] / after[1]["seconds"]
             else:

@@ -138,6 +138,7 @@ class Scenario:
     seconds: float = 2
     warm_up: int = 0  # bytes to send before the transfer
     algorithm: str = "reno"  # of congestion control
+    connections: int = 1  # number of transfers at the same time
 
 
 class World:
@@ -189,6 +190,8 @@ class World:
             sensors.append((out, self.case.start(*self.run_in(namespace, "env", f"NETLOGGER_HOST={namespace[-1]}",
                                                               support.program("nlagent/nlsensor"), "--interval", interval,
                                                               "connections?port=7000"), stdout=out)))
+        for out, _ in sensors:
+            support.wait_until(lambda out=out: os.fstat(out.fileno()).st_size > 0, what="the sensor measures")
         return sensors
 
     def collect(self, log, sensors, *more):
@@ -218,15 +221,17 @@ class World:
 
     def transfer(self, log, interval="0.05", both_ends=True):
         """
-        Runs the transfer. Writes the records of the sensors to `log`, the sender's first. Returns the sender's own times in seconds.
+        Runs the transfers. Writes the records of the sensors to `log`, the sender's first. Returns the first sender's own times in seconds.
         """
         s = self.scenario
         sensors = self.start_sensors(log, interval, both_ends)
-        receiver = self.case.start(*self.run_in(self.b, sys.executable, "-c", RECEIVER, *s.receive), stdout=subprocess.PIPE, text=True)
+        receiver = self.case.start(*self.run_in(self.b, sys.executable, "-c", RECEIVER, *s.receive, s.connections), stdout=subprocess.PIPE, text=True)
         receiver.stdout.readline()
-        sent = self.case.run_program(*self.run_in(self.a, sys.executable, "-c", SENDER, *s.send, s.seconds, s.warm_up, s.algorithm))
-        self.case.assertEqual(sent.returncode, 0, sent.stderr)
+        senders = [self.case.start(*self.run_in(self.a, sys.executable, "-c", SENDER, *s.send, s.seconds, s.warm_up, s.algorithm),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(s.connections)]
+        sent = [sender.communicate(timeout=60) for sender in senders]
+        self.case.assertEqual([sender.returncode for sender in senders], [0] * s.connections, sent)
         receiver.wait(60)
         self.collect(log, sensors)
         receiver.stdout.close()
-        return json.loads(sent.stdout)
+        return json.loads(sent[0][0])
