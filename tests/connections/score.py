@@ -225,7 +225,7 @@ def print_scores(results):
     shares = [abs(r["shares"].get(c, 0) - r["truth"].get(c, 0)) <= TOLERANCE for r in results for c in {*r["shares"], *r["truth"]}
               if r["shares"].get(c, 0) + r["truth"].get(c, 0) > 0]
     print("Single shares within it:", part([s for s in shares if s], shares))
-    healthy = [r for r in results if r["kind"] in ("path", "bloat")]
+    healthy = [r for r in results if r["kind"] in ("path", "bloat", "shared")]
     print("Healthy paths called faulty:", part([r for r in healthy if r["first"] not in PATH], healthy))
     print("Runs with more than 2 % late packets in each attempt:", sum(bool(r["late"]) for r in results))
     print("\nkind             runs  first  shares  median error  first causes")
