@@ -213,7 +213,7 @@ const char *session_difference(const session *a, const session *b)
     if (a->has_choice != b->has_choice || (a->has_choice && a->choice_place != b->choice_place))
         return "the choice";
     if (a->clock != b->clock)
-        return "the clock of the times";
+        return "the time format";
     if (!has_same_tracks(&a->collapsed, &b->collapsed) || !has_same_tracks(&a->expanded, &b->expanded) ||
         !has_same_tracks(&a->pinned, &b->pinned))
         return "the tracks";

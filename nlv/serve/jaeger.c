@@ -124,7 +124,7 @@ static void add_found(walk *w, found_trace t)
     if (w->found->len > w->limit)
         drop_last(w);
     while (w->spans > SPANS_MAX && w->found->len > 1) {
-        w->problem = "the answer has only the newest traces, because they have many spans";
+        w->problem = "the reply contains only the newest traces, because the traces have too many spans";
         w->limit = w->found->len - 1;
         drop_last(w);
     }

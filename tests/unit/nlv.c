@@ -2593,7 +2593,7 @@ static void test_sessions(void **unused)
     track_set_put(&other_tracks->collapsed, 9, true);
     assert_string_equal(session_difference(s, other_tracks), "the tracks");
     other_tracks->clock = 1;
-    assert_string_equal(session_difference(s, other_tracks), "the clock of the times");
+    assert_string_equal(session_difference(s, other_tracks), "the time format");
     session_free(other_tracks);
     assert_true(session_write(s, path_of("sessions/one")));
     session *again = session_read(path_of("sessions/one"));
