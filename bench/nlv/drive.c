@@ -22,6 +22,7 @@
 #include "config.h"
 
 #include "model/model.h"
+#include "model/threads.h"
 #include "scene/comparison_drawing.h"
 #include "scene/scene.h"
 #include "scene/waterfall_drawing.h"
@@ -372,6 +373,26 @@ static void draw_comparisons(driver *d)
     waterfall_free(typical[1]);
 }
 
+/* Draws a row for each thread, with scrolling, if the log has threads. */
+static void draw_threads(driver *d)
+{
+    const double begin = now_s();
+    model_want_threads(d->model);
+    while (model_threads_progress(d->model) < 1)
+        usleep(1000);
+    model_lock(d->model);
+    const thread_list *threads = model_threads(d->model);
+    const guint rows = threads != NULL ? threads->rows->len : 0;
+    model_unlock(d->model);
+    if (rows == 0)
+        return;
+    printf("  %u threads read in %.3f s\n", rows, now_s() - begin);
+    d->view.shows_threads = d->view.scrolls = true;
+    d->all.count = d->rest.count = 0;
+    go_through(d, false);
+    d->view.shows_threads = d->view.scrolls = false;
+}
+
 static void draw_views(driver *d)
 {
     wait_for_requests(d);
@@ -380,6 +401,7 @@ static void draw_views(driver *d)
     draw_waterfalls(d);
     if (model_requests(d->model) != NULL && model_requests(d->model)->count > 0)
         draw_comparisons(d);
+    draw_threads(d);
 }
 
 /* ---- real time ---- */

@@ -228,14 +228,39 @@ static void draw_span(const layer_context *c, const thread_row *r, const thread_
               left, top + BAR / 2.0, width);
 }
 
+/* Returns whether a bar has the width of a line, and needs no mark of its own. */
+static bool is_thin(const layer_context *c, const thread_bar *bar, const bar_place *p)
+{
+    return p->right - p->left < 1.5 && !bar->failed && c->view->selected < 0 && !c->view->has_single &&
+           model_filter(c->model) == NULL;
+}
+
+/* Draws the bars of a lane. Draws the thin bars together, in the color of the first of them, because there may be many.
+ */
 static void draw_lane(const layer_context *c, const thread_row *r, const GArray *lane, double top, unsigned *names)
 {
-    for (size_t i = thread_lane_find(lane, c->view->from_ns); i < lane->len;) {
-        const thread_bar *bar = &g_array_index(lane, thread_bar, i);
-        if (bar->begin_ns > c->view->to_ns)
-            return;
-        draw_span(c, r, bar, top, names);
-        i = next_bar(c, lane, i, place_of(c, bar).right);
+    for (int thin = 1; thin >= 0; thin--) {
+        bool any = false;
+        for (size_t i = thread_lane_find(lane, c->view->from_ns); i < lane->len;) {
+            const thread_bar *bar = &g_array_index(lane, thread_bar, i);
+            if (bar->begin_ns > c->view->to_ns)
+                break;
+            const bar_place p = place_of(c, bar);
+            if (is_thin(c, bar, &p) != (thin == 1)) {
+                i = next_bar(c, lane, i, p.right);
+                continue;
+            }
+            if (thin == 0)
+                draw_span(c, r, bar, top, names);
+            else if (!any)
+                palette_set(c->cr, color_of(c, r, record_of(c, bar)), 0.35);
+            if (thin == 1)
+                cairo_rectangle(c->cr, p.left, top, p.right - p.left, BAR);
+            any = true;
+            i = next_bar(c, lane, i, p.right);
+        }
+        if (thin == 1 && any)
+            cairo_fill(c->cr);
     }
 }
 
