@@ -2,8 +2,8 @@
  * netlogd's counts. For conditions that clients can cause arbitrarily often, the module also writes rate-limited
  * events.
  *
- * The module owns the counts since the start, the rate of records, and the occurrences that have not been reported yet.
- * Only the server's thread may call it.
+ * The module owns the counts since netlogd started, the rate of records, and the occurrences that have not been
+ * reported yet. Only the server's thread may call it.
  */
 #ifndef NETLOGD_COUNTS_H
 #define NETLOGD_COUNTS_H

@@ -59,7 +59,7 @@ static struct {
     followed *files;
     unsigned latest_id;
     uint64_t next;      /* number of the next record */
-    uint64_t records;   /* number of records since the start */
+    uint64_t records;   /* number of records since netlogd started */
     file_piece *pieces; /* pieces in the log at the start; those from piece_at on must be read again */
     size_t piece_count, piece_at;
     int64_t awaited_ns; /* time at which the content of a piece was first missing; 0: never */

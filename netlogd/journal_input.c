@@ -61,7 +61,7 @@ static struct {
     unsigned char stream[STREAM_SIZE];
     char *cursor;     /* cursor of the last entry that was put into the outputs; NULL: no entry yet */
     uint64_t next;    /* number of the next entry */
-    uint64_t records; /* number of records since the start */
+    uint64_t records; /* number of records since netlogd started */
     bool changed;     /* the cursor has changed since it was last written */
     bool stored;      /* the outputs have stored all entries up to the cursor */
     int64_t saved_ns;

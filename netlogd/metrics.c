@@ -108,7 +108,7 @@ static void print_all(struct evbuffer *out)
          "Records reported as missing from clients' streams, even if they arrived later.", gaps_get_counts()->lost},
         {"netlogd_found_records_total", "counter", "Records received after they were reported as missing.",
          gaps_get_counts()->found},
-        {"netlogd_accepted_connections_total", "counter", "Connections since the start.",
+        {"netlogd_accepted_connections_total", "counter", "Connections accepted since netlogd started.",
          counts_get(COUNT_CONNECTIONS)},
         {"netlogd_refused_connections_total", "counter",
          "Connections rejected because of their network, a limit or TLS, and datagrams from networks that are not "
@@ -157,7 +157,7 @@ static void print_all(struct evbuffer *out)
          "Earliest expiry time of the certificates of listeners and outputs, in seconds since 1970; 0 if there are no "
          "certificates.",
          certificate_watch_get_first()},
-        {"netlogd_uptime_seconds", "gauge", "Time since the start of netlogd.",
+        {"netlogd_uptime_seconds", "gauge", "Time since netlogd started.",
          (uint64_t)((nl_monotonic_ns() - server_start_ns()) / NL_NS_PER_SECOND)},
     };
     for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {

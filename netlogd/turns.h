@@ -43,7 +43,7 @@ typedef struct turn {
     void (*run)(void *user); /* does the work of one turn */
     void *user;
     uint64_t work;  /* units of work so far */
-    uint64_t tag;   /* the client's next turn begins at this value of the virtual clock, or later */
+    uint64_t tag;   /* minimum value of the virtual clock at the start of the client's next turn */
     uint64_t rank;  /* among waiting clients, the client with the lowest rank is next */
     uint64_t order; /* decides between clients of the same rank */
     size_t place;   /* place in the queue, from 1; 0: the client is not waiting */

@@ -4,7 +4,7 @@
  * A page contains the time of its start, the number of its used bytes, and events. A word before each event contains
  * the event's size and the nanoseconds since the previous event. If the kernel has overwritten events before the page,
  * the number of these events follows the last event, unless the page has no space for the number. The bytes may come
- * from a file with invalid content. The module therefore checks all sizes, and never reads beyond the page.
+ * from a file with invalid content. The module therefore checks all sizes and never reads beyond the page.
  * Thread-safe.
  */
 #ifndef NLKERNEL_PAGE_H

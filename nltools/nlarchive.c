@@ -87,7 +87,7 @@ static const nl_option options[] = {
      .letter = 'q',
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, quiet),
-     .help = "Do not report the number of loaded records, or data that the output format cannot represent"},
+     .help = "Do not report the number of loaded records or data that the output format cannot represent"},
     {0},
 };
 

@@ -54,7 +54,7 @@ static bool audit_read_head(nl_string line, audit_head *h, nl_string *rest)
     return h->type.size > 0 && h->seconds.size > 0;
 }
 
-/* Removes a value, which may be in quotes, from the beginning of *text. Returns the value without the quotes. */
+/* Removes a value, with or without quotes, from the beginning of *text. Returns the value without the quotes. */
 static nl_string audit_read_value(nl_string *text)
 {
     nl_string value;

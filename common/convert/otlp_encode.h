@@ -1,5 +1,5 @@
 /*
- * Encodes records as requests of OTLP, in protobuf or JSON. nlconv's exporters and netlogd's output use this module.
+ * Encodes records as OTLP requests, in protobuf or JSON. nlconv's exporters and netlogd's output use this module.
  *
  *   otlp_begin_source -> otlp_encode_log, or otlp_begin_span, otlp_encode_point ..., otlp_end_span -> otlp_end_source
  *

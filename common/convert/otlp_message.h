@@ -1,5 +1,5 @@
 /*
- * Reads messages of OTLP, in protobuf or JSON, member by member.
+ * Reads OTLP messages in protobuf or JSON, member by member.
  *
  * The module checks every length against the message that contains it, and limits the nesting. Values point into the
  * input or to bytes of the builder. Only one thread at a time may use an otlp_input.

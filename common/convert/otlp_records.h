@@ -1,5 +1,5 @@
 /*
- * Converts requests of OTLP, in protobuf or JSON, to records. The importers of files (otlp_read.c) and netlogd's
+ * Converts OTLP requests in protobuf or JSON to records. The importers of files (otlp_read.c) and netlogd's
  * listener use this module.
  *
  *   request -> resource -> scope -> span, log record or data point -> records -> sink

@@ -291,8 +291,8 @@ static bool is_of_strace(nl_string line)
 }
 
 /*
- * Removes "strace: Process N attached", which strace prints in the middle of a line, from the end of an unfinished
- * call. Returns whether the line contained this text.
+ * Removes "strace: Process N attached" from the end of an unfinished call. strace prints this text in the middle of a
+ * line. Returns whether the line contained this text.
  */
 static bool strace_remove_interruption(nl_string *line)
 {

@@ -59,7 +59,7 @@ static bool read_count(const char *data, size_t size, size_t *head, size_t *coun
     return true;
 }
 
-/* Removes newlines, carriage returns and NULs, which some senders append to messages, from the end of a message. */
+/* Removes trailing newlines, carriage returns and NULs, which some senders append to messages. */
 static nl_string trim_message(const char *data, size_t size)
 {
     while (size > 0 && (data[size - 1] == '\n' || data[size - 1] == '\r' || data[size - 1] == '\0'))

@@ -47,7 +47,7 @@ struct open_request {
     bool complete;
     bool explicit;      /* the request has a trace ID */
     bool root_ended;    /* for a trace: its first event began a span without a parent, and this span has ended */
-    int32_t open_spans; /* for a trace: number of spans with identifiers that have begun but not ended */
+    int32_t open_spans; /* for a trace: number of spans with span IDs that have begun but not ended */
     bool is_thread;     /* has the events of a thread, whose outermost spans are requests */
     uint32_t split_at;  /* for a thread: number of events at which split_thread is called */
     char *name;

@@ -9,9 +9,9 @@
 enum {
     LATE_MIN = 10,     /* minimum number of late children from which the module learns */
     LATE_OF_HOSTS = 5, /* minimum number of late children between two hosts, to learn about these hosts */
-    EXCEPTIONS = 20,   /* one in this number of children may be an exception, such as after a timeout */
-    SPREAD_PART = 4,   /* the ends vary less than 1/SPREAD_PART as much as the durations */
-    LIMIT_FACTOR = 2,  /* the parent waited for a child that is late by at most this factor times the usual maximum */
+    EXCEPTIONS = 20,   /* minimum number of children for each exception, such as a child that ends after a timeout */
+    SPREAD_PART = 4,   /* minimum ratio of the spread of the durations to the spread of the ends */
+    LIMIT_FACTOR = 2,  /* ratio of the limit to the usual maximum time by which children are late */
 };
 
 /* A parent and its child: their names, programs and hosts. */
@@ -29,7 +29,7 @@ typedef struct pair_times {
 /* The result for a pair, or for all pairs with the same names and programs. */
 typedef struct pair_limit {
     span_pair pair;
-    int64_t late_ns; /* the parent waited for a child that ends at most this time after the parent */
+    int64_t late_ns; /* maximum time by which an awaited child ends after its parent */
 } pair_limit;
 
 struct awaited_spans {

@@ -312,7 +312,7 @@ static uint32_t find_cause(const critical_path *p, uint32_t event, int64_t since
     return REQUEST_NONE;
 }
 
-/* Returns whether one record without an identifier describes a span. */
+/* Returns whether the span consists of a single record and has no span ID. */
 static bool is_whole(const request_span *s)
 {
     return s->begin == REQUEST_NONE && s->end != REQUEST_NONE && s->id == 0;

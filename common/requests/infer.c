@@ -485,8 +485,8 @@ static const trace_record *example_of(const inference *in, const candidate *c)
 }
 
 /*
- * Repeatedly adds an ID field that increases the number of links by more than a twentieth. Prefers a later field to an
- * earlier field only if the later field increases the number by more than another twentieth.
+ * Repeatedly adds the first field that increases the number of links by more than 5 %. A later field replaces this
+ * choice only if it gives more than 5 % more links than the choice does.
  */
 static void refine(const inference *in, candidate *c, tie links)
 {

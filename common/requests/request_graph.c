@@ -55,7 +55,7 @@ typedef struct graph {
     bool has_unnamed; /* some events end spans of their threads without naming the spans (see name_end) */
     bool has_zones;   /* some spans begin and end in different time zones */
     key_map open;     /* maps the key of a span to the index + 1 of the span that ends next (see pair_begin) */
-    key_map ids;      /* maps an identifier to the index + 1 of the first span with this identifier */
+    key_map ids;      /* maps a span ID to the index + 1 of the first span with this ID */
     size_t capacity;  /* maximum number of events */
     uint32_t span_count, item_count;
     request_span *spans;
@@ -250,7 +250,7 @@ static void find_role(const graph *g, request_event *e)
 }
 
 /*
- * Returns a key that is equal for the start event and the end event of a span: the explicit identifier, or a hash of
+ * Returns a key that is equal for the start event and the end event of a span: the span ID, or a hash of
  * the thread and the span's name.
  */
 static uint64_t key_of(const graph *g, const request_event *e)
@@ -261,7 +261,7 @@ static uint64_t key_of(const graph *g, const request_event *e)
 }
 
 /*
- * Returns whether spans with an event's key nest. In a known thread or with an identifier, an end belongs to the latest
+ * Returns whether spans with an event's key nest. In a known thread or with a span ID, an end belongs to the latest
  * open start. Otherwise, an end belongs to the first open start, because spans with the same key may run side by side.
  */
 static bool nests(const request_event *e)
@@ -339,7 +339,7 @@ static void pair_end(graph *g, uint32_t event)
 }
 
 /*
- * Sets the end of each span without an end and without an identifier to the last event of its program. estimate_sides
+ * Sets the end of each span without an end and without a span ID to the last event of its program. estimate_sides
  * estimates the ends of explicit spans.
  */
 static void end_open_spans(graph *g)
@@ -416,7 +416,7 @@ static uint64_t parent_id_of(const graph *g, const request_span *s)
     return begin != 0 || s->end == REQUEST_NONE ? begin : EVENT(g, s->end)->parent;
 }
 
-/* Returns the index of the first span with an identifier, or REQUEST_NONE. */
+/* Returns the index of the first span with this span ID, or REQUEST_NONE. */
 static uint32_t find_id(const graph *g, uint64_t id)
 {
     const uint64_t *first = key_map_find(&g->ids, id);
@@ -543,7 +543,7 @@ static uint32_t find_span_of_point(const graph *g, uint32_t around, int64_t time
 }
 
 /*
- * Sets the parent of each span that has no identifier and no explicit parent to the smallest span of its thread that
+ * Sets the parent of each span that has no span ID and no explicit parent to the smallest span of its thread that
  * encloses the span. Sets the span of each point in the same way.
  */
 static void find_enclosing(graph *g)
@@ -587,7 +587,7 @@ static uint32_t find_span_around(const graph *g, uint32_t around, const request_
 }
 
 /*
- * If a span without an identifier has no parent yet, sets its parent to an enclosing span in the main thread of its
+ * If a span without a span ID has no parent yet, sets its parent to an enclosing span in the main thread of its
  * process or program (`kind`). The main thread is the thread with the first span of the process or program in this
  * request.
  */

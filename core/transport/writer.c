@@ -44,7 +44,7 @@ const nl_option nl_writer_rows[] = {
     {.name = "format",
      .type = NL_OPTION_CHOICE,
      .list_choices = nl_format_choices,
-     .initial = "(for collectors, nlb; for files, by the suffix, such as .nlb; otherwise ulm)",
+     .initial = "(nlb for collectors; for files, the format of the suffix, such as .nlb; otherwise ulm)",
      NL_OPTION_MEMBER(nl_writer_options, format),
      .help = "Format of the records. A collector acknowledges only the binary format, nlb. If the "
              "collector or the connection fails, records in a text format (ulm, bp, logfmt) can be lost, and NetLogger "

@@ -1,5 +1,5 @@
 /*
- * The streams of NATS JetStream that a URL names:
+ * The NATS JetStream streams that a URL names:
  *
  *   nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...]/STREAM?name=value&name=value
  *

@@ -22,7 +22,7 @@ typedef struct delivery_state {
     uint64_t delivered; /* number of bytes delivered since netlogd was started */
     uint64_t failures;  /* number of failed deliveries since netlogd was started */
     uint64_t rejected;  /* number of records that the destination did not accept since netlogd was started */
-    uint64_t missing;   /* number of spool files that were removed before netlogd delivered them, since the start */
+    uint64_t missing;   /* number of spool files that were removed since netlogd was started, before delivery */
     nl_error problem;   /* the current failure */
 } delivery_state;
 

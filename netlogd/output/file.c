@@ -292,7 +292,7 @@ static void file_truncate_batch(output_file *file, size_t *written)
 }
 
 /*
- * Writes some bytes, and returns their number, or -1 on failure. If the reader of a pipe does not read, fails after
+ * Writes some bytes and returns their number, or -1 on failure. If the reader of a pipe does not read, fails after
  * PATIENCE_MS. The server then tries again later, as it does when the disk is full. If a pipe has free space, PIPE_BUF
  * bytes can be written without waiting.
  */

@@ -50,9 +50,9 @@ static uint64_t missing_number_of(const char *path, const char *stem)
 static void report_numbers(look *l, const char *stem, uint64_t from, uint64_t to)
 {
     if (from == to)
-        printf("%s: file number %" PRIu64 " of %s is missing\n", l->directory, from, stem);
+        printf("%s: file number %" PRIu64 " of \"%s\" is missing\n", l->directory, from, stem);
     else
-        printf("%s: file numbers %" PRIu64 " to %" PRIu64 " of %s are missing\n", l->directory, from, to, stem);
+        printf("%s: file numbers %" PRIu64 " to %" PRIu64 " of \"%s\" are missing\n", l->directory, from, to, stem);
     l->missing = true;
 }
 
@@ -60,9 +60,9 @@ static void report_numbers(look *l, const char *stem, uint64_t from, uint64_t to
 static void report_removed(const look *l, const char *stem, uint64_t first)
 {
     if (first > 2)
-        printf("%s: note: file numbers 1 to %" PRIu64 " of %s were removed\n", l->directory, first - 1, stem);
+        printf("%s: note: file numbers 1 to %" PRIu64 " of \"%s\" were removed\n", l->directory, first - 1, stem);
     else
-        printf("%s: note: file number 1 of %s was removed\n", l->directory, stem);
+        printf("%s: note: file number 1 of \"%s\" was removed\n", l->directory, stem);
 }
 
 /* Reports numbers for which there is no file. The latest file may still be empty. */

@@ -103,7 +103,7 @@ const nl_option output_rows[] = {
     {.name = "format",
      .type = NL_OPTION_CHOICE,
      .list_choices = nl_format_choices,
-     .initial = "(for files, by the suffix, such as .nlb; for collectors, NATS and OTLP, nlb; otherwise ulm)",
+     .initial = "(nlb for collectors, NATS and OTLP; for files, the format of the suffix, such as .nlb; otherwise ulm)",
      NL_OPTION_MEMBER(output_options, format),
      .help = "Format of the records"},
     {.name = "zstd",

@@ -25,7 +25,7 @@ socket_ends *socket_ends_new(void);
 /* Moves the next end from the ring to *end. Returns false if the ring is empty. */
 bool socket_ends_next(socket_ends *e, struct tcp_close *end);
 
-/* Returns the number of lost ends since the start, for which the ring had no space. */
+/* Returns the number of ends that were lost since socket_ends_new because the ring had no space. */
 uint64_t socket_ends_missed(const socket_ends *e);
 
 #endif

@@ -4,7 +4,7 @@
  * For HTTP/2, the events instead contain the heads of all frames and the whole frames with headers, because headers
  * refer to earlier headers of the connection.
  *
- * There are three groups of programs. nlkernel loads either the first or the second group, and the third group.
+ * There are three groups of programs. nlkernel loads the third group and one of the first two.
  * - Since Linux 6.3, tracepoints report the calls on sockets (on_send, on_receive), without cost for other calls.
  * - Before Linux 6.3, the programs use the tracepoints of system calls (on_enter, on_exit), which run at every system
  *   call of the machine. These programs therefore first check the number of the call, and then the process.

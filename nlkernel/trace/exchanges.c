@@ -63,7 +63,7 @@ typedef struct connection_end {
     struct trace_event *first_secret; /* the first call that has transferred encrypted bytes of the next request (the
                                          event without the call's data), or NULL */
     frames *frames;                   /* of HTTP/2; NULL: another protocol */
-    GHashTable *streams;              /* maps a stream to a reference to a span: the unfinished requests of HTTP/2 */
+    GHashTable *streams;              /* unfinished HTTP/2 requests: maps a stream to a reference to a span */
     uint32_t last_stream;             /* the largest stream with a request so far */
     int64_t seen_ns;
 } connection_end;
@@ -87,7 +87,7 @@ struct exchanges {
     span *first_message,
         *last_message;   /* references to spans that may be in `waiting`, in the order of waits_since_ns */
     GQueue finished;     /* span: references to finished spans, in the order of finishing */
-    size_t stream_count; /* number of unfinished requests of HTTP/2 */
+    size_t stream_count; /* number of unfinished HTTP/2 requests */
     causes *causes;
     uint64_t received;     /* number of requests in servers */
     bool calls_for_others; /* a process that receives requests has sent calls */

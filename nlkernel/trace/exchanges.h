@@ -27,7 +27,7 @@
  *
  * The memory grows with four numbers:
  * - the ends of connections, at most EXCHANGES_ENDS_MAX
- * - the unfinished requests of HTTP/2, at most EXCHANGES_STREAMS_MAX
+ * - the unfinished HTTP/2 requests, at most EXCHANGES_STREAMS_MAX
  * - the running processes that have sent or received data
  * - the finished spans of the last EXCHANGES_HOLD_NS
  *
@@ -52,7 +52,7 @@ typedef struct exchange_counts {
     uint64_t causes[SPAN_CAUSE_COUNT]; /* number of spans with each span_cause */
     uint64_t unanswered;               /* number of spans without a reply */
     uint64_t refused; /* number of events of connections beyond EXCHANGES_ENDS_MAX, and of streams beyond the limits */
-    uint64_t unnamed; /* number of spans with unknown headers of HTTP/2 */
+    uint64_t unnamed; /* number of HTTP/2 spans with unknown headers */
     uint64_t gaps;    /* number of times that bytes were missing between two events of a connection */
 } exchange_counts;
 

@@ -353,7 +353,7 @@ static uint32_t first_of_part(const branching *b, int part)
     return (uint32_t)((uint64_t)part * b->count / TIME_PARTS);
 }
 
-/* Replaces `best` if the share in a range of time is less probable by chance. */
+/* Replaces `best` if the share in a time range is less probable by chance. */
 static void compare_times(const branching *b, branch_counts all, branch *best)
 {
     branch_counts times[TIME_PARTS] = {{0, 0, 0, 0}}, chosen = {0};
@@ -415,7 +415,7 @@ static void remove_host(branching *b, const char *host)
 }
 
 /*
- * Finds where visits take a branch more often: in a range of time, or on hosts. After finding a host, removes it and
+ * Finds where visits take a branch more often: in one time range or on some hosts. After finding a host, removes it and
  * compares the next host only with the remaining hosts. `of` is the branch, and `tests` is the number of branches that
  * the search tries at the place. Adds the results to `found`.
  */

@@ -46,7 +46,7 @@
 #define SAME_TIME_MIN 0.5
 
 enum {
-    OTHER_DIVISIONS = 6, /* peers at both ends, also in a range of time; the time; the load */
+    OTHER_DIVISIONS = 6, /* peers at both ends, also in a time range; the time; the load */
     /* The mechanisms: pause, quota, acknowledgement, queue, lock after other work, timer, batch, timeout, constant
        delay within kinds, given up, named timeout, retries, calls */
     MECHANISMS = 13,
@@ -73,7 +73,7 @@ test_counts search_count_tests(const visits *v)
     }
     uint32_t of_all = columns + OTHER_DIVISIONS + visits_span_days(v) + 2 * v->has_processes;
     /* The factor 2: the search tests all visits, and the main kind of visits. A column that lacks values in some visits
-     * has two tests. The tests of values in a range of time use the part IN_TIME_PART of the level. */
+     * has two tests. The tests of values in a time range use the part IN_TIME_PART of the level. */
     const test_counts counts = {(uint32_t)ceil(2 * (of_all + columns) / (1 - IN_TIME_PART)), g_hash_table_size(kinds),
                                 MECHANISMS};
     g_hash_table_destroy(kinds);
@@ -261,7 +261,7 @@ static bool is_backlog(const visits *v, const candidate *queue, const candidate 
 
 /*
  * Returns whether a queue is only a consequence of slow work. In this case, a slow host, a short resource or a slow
- * range of time claims much more time than the waits, and explains enough of the variation. The other cause need not
+ * time range claims much more time than the waits, and explains enough of the variation. The other cause need not
  * explain as much as the queue, because the model of a queue uses the ends of earlier visits.
  */
 static bool is_minor_queue(const candidate *queue, const candidate *c)
@@ -366,11 +366,11 @@ static bool pause_is_better(const visits *v, const candidate *pause, const candi
     return other->m.servers > 0 || pause->explained * pause->part > other->explained * other->part;
 }
 
-/* A value that is slow in a range of time replaces the same value without a range if it claims at least this part of
+/* A value that is slow in a time range replaces the same value without a range if it claims at least this part of
  * the value's time. Otherwise, the value is also slow at other times. */
 #define RANGE_PART_MIN 0.75
 
-/* Returns whether a candidate is a value of a field that is slow in a range of time, and `whole` is the same value, but
+/* Returns whether a candidate is a value of a field that is slow in a time range, and `whole` is the same value, but
  * is also slow at other times. */
 static bool is_part_of_value(const candidate *c, const candidate *whole)
 {

@@ -106,7 +106,7 @@ static bool is_path(nl_string text)
     return at < text.size && text.data[at] == '/' && (at == 0 || text.data[at - 1] == ' ');
 }
 
-/* Returns the size of "scheme://authority" at the start of a text, or 0. */
+/* Returns the size of "scheme://authority" at the start of a text, or 0 if the text has no scheme. */
 static size_t authority_size(nl_string text)
 {
     const char *scheme = memmem(text.data, text.size, "://", 3);

@@ -103,7 +103,7 @@ static char *text_hours(uint32_t hours)
     return g_string_free(text, FALSE);
 }
 
-/* Returns a phrase with the range of time in which a candidate is slow, or "". The caller frees it with g_free. */
+/* Returns a phrase with the time range in which a candidate is slow, or "". The caller frees it with g_free. */
 static char *text_range(const visits *v, const candidate *c)
 {
     if (!c->is_since)

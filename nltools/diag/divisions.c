@@ -22,13 +22,13 @@
  * to count the visits in progress. */
 #define LOAD_SCALE_MAX 8
 
-/* The load is the cause of a slow range of time if the rate of requests is at least RATE_RATIO_MIN times the rate
+/* The load is the cause of a slow time range if the rate of requests is at least RATE_RATIO_MIN times the rate
  * elsewhere. The probability of this difference by chance must be at most RATE_CHANCE_MAX. */
 #define RATE_RATIO_MIN 1.5
 #define RATE_CHANCE_MAX 0.01
 
 /*
- * The load explains a slow range of time unless at least OWN_PART_MIN of the difference remains between visits with the
+ * The load explains a slow time range unless at least OWN_PART_MIN of the difference remains between visits with the
  * same load. SAME_LOAD_MIN: minimum weight of these visits, for example 12 visits in the range and 12 others.
  */
 #define OWN_PART_MIN 0.5
@@ -54,7 +54,7 @@ enum { RATE_BLOCKS = 12 };
 
 enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRESHOLDS = 18, THRESHOLD_VISITS_MIN = 6 };
 
-/* Factor of a sensor's score. The search prefers a sensor to a range of time, because the sensor names a resource. */
+/* Factor of a sensor's score. The search prefers a sensor to a time range, because the sensor names a resource. */
 #define RESOURCE_PREFERENCE 1.1
 
 /* Factor of the score of traffic, and of numbers of waiting tasks, which are more often a consequence of slow visits
@@ -71,7 +71,7 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
 #define RESOURCE_MIN 0.04
 #define RESOURCE_FACTOR 1.3
 
-/* A bin is slow in a range of time if it differs there by more than this factor times the largest difference by
+/* A bin is slow in a time range if it differs there by more than this factor times the largest difference by
  * chance. */
 #define BIN_TIME_FACTOR 2
 
@@ -97,7 +97,7 @@ static void set_peer(candidate *c, const void *peer, peer_kind by)
     c->process = process != NULL ? process->program : NULL;
 }
 
-/* Returns the number of ranges of time into which a sample is divided, or 0 if the sample has too few visits. A range
+/* Returns the number of time ranges into which a sample is divided, or 0 if the sample has too few visits. A range
  * of a short log has fewer visits, so that its length is still a small part of the log. */
 static int count_time_bins(const sample *x)
 {
@@ -115,20 +115,20 @@ static double count_ranges(int count, int from, int to)
 /* Smaller times of visits count as this part of the median. */
 #define TIME_MIN 0.01
 
-/* For each range of time, the sum of the logarithms of the times and the number of the visits in all earlier ranges,
+/* For each time range, the sum of the logarithms of the times and the number of the visits in all earlier ranges,
  * for one bin or for all bins. Ranks would not show that the slowest visits become even slower. */
 typedef struct time_sums {
     double sum[TIME_BINS + 1], count[TIME_BINS + 1];
 } time_sums;
 
-/* A range of time in which a bin is slower or faster, with the score of find_bin_range. */
+/* A time range in which a bin is slower or faster, with the score of find_bin_range. */
 typedef struct bin_range {
     int from, to;
     double score;
 } bin_range;
 
 /*
- * Finds the range of time in which a bin's visits differ most both from the bin's other visits and from the other bins'
+ * Finds the time range in which a bin's visits differ most both from the bin's other visits and from the other bins'
  * visits in the same range. The score is the smaller difference of the mean logarithms, divided by its standard error
  * if the logarithms had the standard deviation 1. `sign` is 1 for slow visits and -1 for fast visits. If `only_more` is
  * true, the bin must also differ more from the other bins in the range than at other times.
@@ -209,7 +209,7 @@ bool sample_find_slow_bin(const sample *x, const uint8_t *bins, int count, bool 
     return true;
 }
 
-/* Tries a peer that is slow only in a range of time. */
+/* Tries a peer that is slow only in a time range. */
 static void try_peers_in_time(search *s, const sample *x, const void *const *peers, const uint8_t *bins, int count,
                               peer_kind by)
 {
@@ -326,7 +326,7 @@ static float get_loads(const sample *x, float *values)
 }
 
 /*
- * Compares the visits in a range of time with other visits that begin under the same load. Returns the difference of
+ * Compares the visits in a time range with other visits that begin under the same load. Returns the difference of
  * their mean ranks as a part of the difference without regard to the load. The weights of the loads are Mantel-Haenszel
  * weights. Returns 1 if too few visits have the same load.
  */
@@ -353,7 +353,7 @@ static double part_with_same_load(const sample *x, const uint8_t *inside, const 
 }
 
 /*
- * Returns whether the load explains why visits in a range of time are slow. Under the same load, the visits in the
+ * Returns whether the load explains why visits in a time range are slow. Under the same load, the visits in the
  * range must be hardly slower than others. The load must also explain at least as much of the variation as the range
  * does. The first condition excludes a change that makes visits slower under the same load, and thereby increases the
  * load.
@@ -406,7 +406,7 @@ static bool find_range(const sample *x, const uint8_t *bins, int count, int *fro
 }
 
 /*
- * If significantly more requests arrive while a place is slow, makes the load the cause of the range of time. A slow
+ * If significantly more requests arrive while a place is slow, makes the load the cause of the time range. A slow
  * place cannot be the reason, because it does not make requests arrive faster. The units of the test are blocks of
  * time, because requests often arrive in bursts. The log's end is the arrival of its last request.
  */
@@ -732,7 +732,7 @@ static const char *host_of_claim(const sample *x, const float *cut)
  * Divides the visits into bins 0 and 1, below and above a threshold of a sensor's values, because a busy resource often
  * slows visits only beyond a threshold. Tries thresholds that separate a part of the values, either the largest or the
  * smallest. This part is a half to a thirty-second of all values. Chooses the threshold at which the mean ranks of the
- * visits below and above it differ most. Returns the number of bins, or 0.
+ * visits below and above it differ most. Returns 2, or 0 if no threshold separates the visits.
  */
 static int bins_of_threshold(const sample *x, const float *values, uint8_t *bins)
 {

@@ -176,7 +176,7 @@ static bool find_partial_group(failure_counts *c, const visits *v, failure_group
     return has_group;
 }
 
-/* Returns a phrase that names a group after its place: "", " with FIELD=VALUE" or a range of time. The caller frees it
+/* Returns a phrase that names a group after its place: "", " with FIELD=VALUE" or a time range. The caller frees it
  * with g_free. */
 static char *text_group(const visits *v, const failure_group *g)
 {

@@ -226,10 +226,10 @@ static double try_bins(search *s, const sample *x, const column *c, division *d,
     return explained;
 }
 
-/* Factor of the score of a value that is slow only in a range of time. The search prefers values without a range. */
+/* Factor of the score of a value that is slow only in a time range. The search prefers values without a range. */
 #define IN_TIME_PREFERENCE 0.95
 
-/* Returns the probability by chance that the visits of a bin are as much slower in a range of time as in the sample,
+/* Returns the probability by chance that the visits of a bin are as much slower in a time range as in the sample,
  * compared with the visits of the same bin at other times. inside[i] is whether visit i belongs to the bin and the
  * range. */
 static double chance_of_range(const sample *x, const uint8_t *bins, int bin, const uint8_t *inside)
@@ -243,7 +243,7 @@ static double chance_of_range(const sample *x, const uint8_t *bins, int bin, con
     return (e.slow & 2) != 0 ? e.p : 1;
 }
 
-/* Tries a value of a column that is slow only in a range of time. */
+/* Tries a value of a column that is slow only in a time range. */
 static void try_value_in_time(search *s, const sample *x, const column *c, const division *d)
 {
     uint8_t *inside = g_new(uint8_t, x->count + 1);

@@ -360,7 +360,7 @@ static void mark_places(search *s, const float *cut)
             s->dirty[place_of_visit(s->v, visit_at(s->v, i))] = true;
 }
 
-/* A branch claims a part of each call on a host or in a range of time, so the calls elsewhere seem to take longer. The
+/* A branch claims a part of each call on a host or in a time range, so the calls elsewhere seem to take longer. The
  * search therefore does not compare the hosts or the times at the places of these calls again. */
 static void exclude_opposites(search *s, const candidate *c)
 {

@@ -40,7 +40,7 @@ static double spread_of(double *ratios, size_t count)
 }
 
 /* Returns the long visits (elements are long_visit). `even` is the sample after all kinds and amounts were evened out.
- * Sets *spread to the spread of the usual times, in logarithms. */
+ * Sets *spread to the spread of the logarithms of the usual times. */
 static GArray *find_long(const sample *x, const sample *even, const uint32_t *groups, uint32_t count, double *spread)
 {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(long_visit));

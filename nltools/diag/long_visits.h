@@ -29,7 +29,7 @@ typedef struct long_sample {
     const sample *x;
     sample *kinds, *amounts, *even;
     GArray *found; /* elements are long_visit */
-    double spread; /* spread of the usual times, in logarithms */
+    double spread; /* spread of the logarithms of the usual times */
 } long_sample;
 
 /* Finds the long visits of a sample, which the caller clears with long_sample_clear. */

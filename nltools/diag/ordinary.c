@@ -23,7 +23,7 @@
  * between visits change the measured power. */
 #define PROPORTIONAL_MAX 1.3
 
-/* The slow visits are distributed unevenly if their part on a host or in a range of time is at least UNEVEN_MIN times
+/* The slow visits are distributed unevenly if their part on a host or in a time range is at least UNEVEN_MIN times
  * their part elsewhere. The probability of this difference by chance must be at most UNEVEN_CHANCE. */
 #define UNEVEN_MIN 1.5
 #define UNEVEN_CHANCE 1e-4
@@ -98,7 +98,7 @@ number_meaning column_meaning(const column *c)
     return is_other ? NUMBER_UNKNOWN : meaning;
 }
 
-/* Returns the unit of time, in nanoseconds, that a word names, or 0. */
+/* Returns the length in nanoseconds of the unit of time that a word names, or 0 if the word is not a unit. */
 static double unit_of_word(const char *word)
 {
     static const struct {
@@ -322,7 +322,7 @@ static bool differs(part_counts here, part_counts all, double tests)
 }
 
 /*
- * Finds the range of time in which the part of slow requests differs most from the rest of the log. Returns whether the
+ * Finds the time range in which the part of slow requests differs most from the rest of the log. Returns whether the
  * difference is significant.
  */
 static bool differs_in_time(const part_counts *times, part_counts all)
@@ -367,7 +367,7 @@ static void add_visit(GArray *own, guint host, bool is_slow)
     g_array_index(own, host_visits, i).slow += is_slow;
 }
 
-/* Adds the visits of a request, which began at bin `when` of the time, to the hosts and to the times. Clears `own`. */
+/* Adds the visits of a request to the hosts and to the times. The request began in time bin `when`. Clears `own`. */
 static void add_request_visits(GArray *own, uint32_t when, GArray *hosts, part_counts *times)
 {
     double all = 0, slow = 0;
@@ -385,7 +385,7 @@ static void add_request_visits(GArray *own, uint32_t when, GArray *hosts, part_c
 }
 
 /*
- * Returns whether one of the hosts or ranges of time has a much larger part of slow visits, or of other visits, than
+ * Returns whether one of the hosts or time ranges has a much larger part of slow visits, or of other visits, than
  * the rest. `slow` is the bit mask of the slow bins. Visits of one request depend on each other, so a request counts
  * once for each host, and once for its time. If a host has a larger part of slow visits, sets the candidate's
  * uneven_host, uneven_share and other_share.

@@ -103,7 +103,7 @@ static double explained_by_cut(const search *s, const candidate *c)
 }
 
 /*
- * Returns whether a candidate names the host, the resource or the pause that makes the service slow. A range of time is
+ * Returns whether a candidate names the host, the resource or the pause that makes the service slow. A time range is
  * no such cause: if more requests arrive in this range, the computed service times also change, because the queue
  * differs from the model.
  */

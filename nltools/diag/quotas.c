@@ -160,8 +160,8 @@ static double resultant_of(const GArray *pieces, guint ends, int64_t period_ns)
     return (double)(x * x + y * y) / count;
 }
 
-/* Returns the period for which the ends of the pieces have the most similar phases, or 0. Uses at most `ends` pieces.
- * `resultant_min` is the minimum resultant. */
+/* Returns the period for which the ends of the pieces have the most similar phases, or 0 if no period has a resultant
+ * of at least `resultant_min`. Uses at most `ends` pieces. */
 static int64_t find_period(const GArray *pieces, guint ends, double resultant_min)
 {
     enum { PERIODS = PERIOD_MAX_MS - PERIOD_MIN_MS + 1 };
@@ -176,7 +176,7 @@ static int64_t find_period(const GArray *pieces, guint ends, double resultant_mi
     return 0;
 }
 
-/* Adds the time of a piece to the phases in which it is in progress, in periods. */
+/* Adds the time of a piece, in periods, to the phases in which the piece is in progress. */
 static void add_exposure(double *exposure, double phase, double periods)
 {
     double whole = floor(periods), at = phase * PHASES, left = (periods - whole) * PHASES;
@@ -466,7 +466,7 @@ static void add_result(const visits *v, const uint32_t *numbers, uint32_t number
         g_free(r.m.waits);
 }
 
-/* Returns the groups of all sites. Sets the elements of `numbers`, which is indexed by site, to their groups. */
+/* Returns the groups of all sites. For each site, sets numbers[site] to the index of the site's group. */
 static GArray *group_sites(const visits *v, uint32_t *numbers)
 {
     GArray *groups = g_array_new(FALSE, FALSE, sizeof(group));

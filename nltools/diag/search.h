@@ -44,7 +44,8 @@ typedef struct candidate {
     const column *caller_column; /* for "calls": the field that identifies the callers with many calls, or NULL */
     float caller_value;
     const sensor_series *sensor;
-    const branch *branch; /* branch that visits take more often on a host or in a range of time; NULL: not a branch */
+    const branch *branch; /* branch that visits take more often on one host or in one time range; NULL if the candidate
+                             is not a branch */
     bool falls;           /* visits are slow while the sensor's or the column's value is low */
     bool is_ordinary;     /* see finding */
     bool is_evened_out;   /* the candidate comes from a sample in which all operations take the same time */
@@ -164,10 +165,10 @@ void candidate_place(search *s, candidate *c);
 /* Tries fields, hosts, the time and sensors as causes, whose values divide the visits (divisions.c). */
 void try_divisions(search *s, const sample *x);
 
-/* The part of the level of divisions that belongs to the tests of values in a range of time. */
+/* The part of the level of divisions that belongs to the tests of values in a time range. */
 #define IN_TIME_PART 0.1
 
-/* A bin whose visits are slow only in a range of time. `ranges` is the number of tests of ranges and bins. */
+/* A bin whose visits are slow only in a time range. `ranges` is the number of tests of ranges and bins. */
 typedef struct slow_bin {
     int bin;
     double ranges;
@@ -175,7 +176,7 @@ typedef struct slow_bin {
 } slow_bin;
 
 /*
- * Finds a bin whose visits are slow in a range of time. If times change slowly, a bin is also slow in some range by
+ * Finds a bin whose visits are slow in a time range. If times change slowly, a bin is also slow in some range by
  * chance. Similar ranges of other bins, and ranges in which a bin is faster, show the size of this chance effect. The
  * chosen range must differ twice as much as the best of these ranges. If `only_more` is true, the bin must also differ
  * more from the other bins than at other times, because bins that are kinds of work always differ. Sets inside[i] to

@@ -25,7 +25,7 @@
 /* Maximum ratio of two values that are near each other. */
 #define NEAR 1.02
 
-/* The smallest spread of kinds of work, in logarithms. */
+/* Minimum spread of the logarithms of the times of one kind of work. */
 #define WORK_SPREAD_MIN 0.1
 
 /* If the delay is the cause, at least this part of the visits with a similar excess has the delay. A similar excess
@@ -145,8 +145,8 @@ static int find_dense_values(const GArray *found, double *values)
     return count;
 }
 
-/* Returns the delay with the largest likelihood, in nanoseconds, or 0. Sets *chance to the probability of at least this
- * likelihood by chance, multiplied by the number of tested values and parts. */
+/* Returns the delay with the largest likelihood, in nanoseconds, or 0 if no delay is likely. Sets *chance to the
+ * probability of at least this likelihood by chance, multiplied by the number of tested values and parts. */
 static double find_delay(const GArray *found, double spread, double *chance)
 {
     double logs = 0, best = 0, best_delay = 0, values[TRIED_MAX];
@@ -170,8 +170,8 @@ static double find_delay(const GArray *found, double spread, double *chance)
     return best_delay;
 }
 
-/* Returns whether the delayed visits come one after another. In this case, the cause is not the delay but a slow range
- * of time. */
+/* Returns whether the delayed visits come one after another. In this case, the cause is not the delay but a slow time
+ * range. */
 static bool come_together(const sample *x, const bool *delayed, uint32_t count)
 {
     bool *was = g_new0(bool, x->visits->sites->len + 1);

@@ -43,7 +43,7 @@ enum {
 /* Maximum probability that the number of given-up visits without a result is as large by chance. */
 #define WITHOUT_RESULT_CHANCE 1e-3
 
-/* If at least this part of the slow visits follows a slow visit, all visits are slow in a range of time. */
+/* If at least this part of the slow visits follows a slow visit, all visits are slow in a time range. */
 #define FOLLOW_MIN 0.9
 
 /* The module raises usual times and their spread to at least this part of a slow visit's time. */
@@ -85,8 +85,8 @@ static double regularity(const double *gaps, size_t count, double period, double
     return used > 0 && missing <= missing_max ? 1 - missing / (double)used : 0;
 }
 
-/* Returns the period of which most gaps are nearly multiples, or 0. Sets *best to the regularity of the gaps, or to 0
- * if it is much less than REGULARITY_MIN. */
+/* Finds the longest period such that most gaps are close to a multiple of the period. Returns 0 if no period is regular
+ * enough. Sets *best to the regularity of the gaps, or to 0 if the regularity is much less than REGULARITY_MIN. */
 static double find_period(double *gaps, size_t count, double *best)
 {
     double middle = median_of(gaps, count), period = 0;
@@ -706,10 +706,11 @@ static double chance_of_gap(uint32_t between, uint32_t count, double gap, double
 }
 
 /*
- * Returns the probability that logarithms of times have a gap as wide as the gap before y[split] by chance. `y`
- * contains the logarithms in ascending order. If their density has a single maximum, its mean in the gap is at least
- * its mean in an adjacent range, either below or above the gap. The function tries all ranges that end at the gap, and
- * uses the strongest range of each side. A few visits may be within the gap. The upper range ends at or before y[end].
+ * Returns the probability that the logarithms of times have a gap as wide as the gap before y[split] by chance. `y`
+ * contains the times in ascending order. If the density of the logarithms has a single maximum, its mean in the gap is
+ * at least its mean in an adjacent range, either below or above the gap. The function tries every range that ends at
+ * the gap and, on each side, uses the range with the smallest probability. A few visits may be within the gap. The
+ * upper range ends at or before y[end].
  */
 static double chance_of_split(const double *y, uint32_t count, uint32_t split, uint32_t end)
 {

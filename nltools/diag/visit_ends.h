@@ -18,8 +18,8 @@ typedef struct visit_ends visit_ends;
 visit_ends *visit_ends_new(void);
 void visit_ends_free(visit_ends *e);
 
-/* Returns the number of the connection, or of the part of its data, that a record names, or 0. There are at most
- * VISIT_ENDS_MAX numbers. */
+/* Returns the number of the connection, or of the part of its data, that a record names. Returns 0 if the record names
+ * no connection. There are at most VISIT_ENDS_MAX numbers; further connections also have the number 0. */
 enum { VISIT_ENDS_MAX = 1 << 20 };
 uint32_t visit_ends_read(visit_ends *e, const nl_record *record);
 

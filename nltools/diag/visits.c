@@ -288,7 +288,7 @@ static void add_part(kind *k, const request_graph *g, const request_step *step)
                    (float)(step->from_ns - g->spans[step->span].begin_ns), (float)(step->to_ns - step->from_ns));
 }
 
-/* Returns the number of the connection that an event names, or 0. `e` may be NULL. */
+/* Returns the number of the connection that an event names, or 0 if it names no connection. `e` may be NULL. */
 static uint32_t ends_of(const request_graph *g, const request_event *e)
 {
     for (uint32_t c = 0; e != NULL && c < e->payload_size / sizeof(column_value); c++) {

@@ -1,5 +1,5 @@
 /*
- * Reads a log as requests, which consist of visits, for nldiag and nlstat.
+ * Reads a log as requests for nldiag and nlstat. A request consists of visits.
  *
  * A visit is one span, one edge of a request's critical path, or one message between a span and its child. A site is
  * where visits occur: a span of a program on a host, or the path from one event to another. A place is the same span or

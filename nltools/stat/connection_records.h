@@ -3,7 +3,7 @@
  *
  * - TcpRate: at the end of each slice, the bytes per second that the peer acknowledged in the slice.
  * - TcpRetransmit: at the end of each slice with retransmissions, the number of retransmitted segments.
- * - TcpLimit.CAUSE, such as TcpLimit.SendBuffer: a range of time in which the same cause had the largest share. DUR is
+ * - TcpLimit.CAUSE, such as TcpLimit.SendBuffer: a time range in which the same cause had the largest share. DUR is
  *   the length of the range in seconds, and the record's time is its end.
  *
  * Caller: connections.c. Not thread-safe.

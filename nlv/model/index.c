@@ -663,7 +663,7 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
     g_free(lists);
 }
 
-/* Builds a store from the mapping, and gives the mapping to the store. If the index is invalid, unmaps it and returns
+/* Builds a store that owns the mapping. If the index is invalid, unmaps it and returns
  * NULL. */
 static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
 {

@@ -22,7 +22,7 @@ typedef struct names names;
 names *names_new(void);
 void names_free(names *n);
 
-/* Returns the number of a name, and adds the name if it is new. Returns NAMES_NONE if `text` has no data. */
+/* Returns the number of a name. Adds the name if it is new. Returns NAMES_NONE if `text` has no data. */
 uint16_t names_put(names *n, nl_string text);
 
 /* Returns the number of a name, or NAMES_NONE if the name has no number. */

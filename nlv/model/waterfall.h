@@ -14,7 +14,7 @@
 enum {
     WATERFALL_ROWS_MAX = 2000,
     WATERFALL_RECORDS_MAX = 200,
-    WATERFALL_WAITS_MAX = 100, /* a wait takes at least this fraction of the request's duration */
+    WATERFALL_WAITS_MAX = 100, /* maximum ratio of the request's duration to a wait's duration */
 };
 
 /* A span, or a wait. */

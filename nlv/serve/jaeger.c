@@ -172,7 +172,7 @@ static bool is_late(walk *w)
 {
     if (g_get_monotonic_time() < w->deadline_us)
         return false;
-    w->problem = "the search ended after its maximum time; choose a shorter range of time";
+    w->problem = "the search ended after its maximum time; choose a shorter time range";
     return true;
 }
 

@@ -89,7 +89,7 @@ void session_keeper_tick(session_keeper *k)
         session_keeper_save(k); /* save notes now, so that they survive a crash */
 }
 
-/* Applies a session, and takes ownership of the session. */
+/* Applies a session and takes ownership of it. */
 static void apply_session(session_keeper *k, session *s)
 {
     session_keeper_note(k);

@@ -1,4 +1,4 @@
-"""nlkernel trace follows requests of HTTP/2 and gRPC through unmodified servers: nginx, Node.js, curl and h2load."""
+"""nlkernel trace follows HTTP/2 and gRPC requests through unmodified servers: nginx, Node.js, curl and h2load."""
 import collections
 import os
 import shutil

@@ -292,7 +292,8 @@ static PyMethodDef reader_methods[] = {
      "read($self, timeout=None)\n--\n\n"
      "Returns the next record. Returns None at the end, or if no record arrives within timeout seconds."},
     {"stats", reader_stats, METH_NOARGS,
-     "stats($self)\n--\n\nReturns counts since the start: records, malformed, unterminated, lost, repeated, bytes."},
+     "stats($self)\n--\n\nReturns counts since the reader was opened: records, malformed, unterminated, lost, "
+     "repeated, bytes."},
     {"close", reader_close, METH_NOARGS, "close($self)\n--\n\nCloses the reader; further calls have no effect."},
     {NULL, NULL, 0, NULL},
 };

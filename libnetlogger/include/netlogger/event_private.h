@@ -59,9 +59,9 @@ typedef struct nl_log_gate {
  */
 typedef struct nl_ring_producer {
     char *data;
-    uint64_t mask;  /* size of the ring in bytes, a power of two, minus 1 */
-    uint64_t head;  /* position of the next event */
-    uint64_t limit; /* an event that ends after this position takes the slow path, which checks the reader's position */
+    uint64_t mask;       /* size of the ring in bytes, a power of two, minus 1 */
+    uint64_t head;       /* position of the next event */
+    uint64_t limit;      /* maximum end of an event on the fast path; the slow path checks the reader's position */
     uint64_t *published; /* end of the readable events; in shared memory */
     unsigned busy;       /* 1: this thread is writing an event; 2: it is making space for an event */
     unsigned slow_clock; /* nonzero: there is no usable time-stamp counter, and ticks are from nl_private_slow_ticks */
