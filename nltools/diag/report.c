@@ -33,7 +33,7 @@ char *report_answer(const findings *f)
         return g_strdup(((const finding *)g_ptr_array_index(f->list, 0))->answer);
     if (!f->healthy)
         return g_strdup_printf("cannot tell: %s", f->cannot_tell);
-    return g_strconcat("healthy: found no cause that takes 8 % or more of the requests' time",
+    return g_strconcat("healthy: found no cause that takes 7 % or more of the requests' time",
                        f->list->len > 0 ? ", apart from the requested work" : "", NULL);
 }
 

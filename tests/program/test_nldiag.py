@@ -126,7 +126,7 @@ class Nldiag(support.Case):
         for seed in support.representative(range(1, 9), (3, 5, 7)):
             with self.subTest(seed=seed):
                 path, _ = self.run_of(simulate.HEALTHY, seed)
-                self.assertEqual(self.diagnosed(path)["answer"], "healthy: found no cause that takes 8 % or more of the requests' time")
+                self.assertEqual(self.diagnosed(path)["answer"], "healthy: found no cause that takes 7 % or more of the requests' time")
 
     def test_connections_that_are_no_cause(self):
         """Connections are limited, but carry data of other programs or hosts, are idle, or take a small part of the time."""
