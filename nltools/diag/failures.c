@@ -176,6 +176,29 @@ static bool find_partial_group(failure_counts *c, const visits *v, failure_group
     return has_group;
 }
 
+/*
+ * If nearly all visits to the main place fail, their program probably logs this place only after a failure. No visit
+ * to it can then show which hosts or values fail more often. Returns the place of the same program with the most
+ * visits, and marks the visits to it in the requests that fail in the main place. Otherwise, returns the main place.
+ */
+static uint32_t find_compared_place(const failure_counts *c, const visits *v, bool *failed)
+{
+    const place *p = place_at(v, c->main_place);
+    uint32_t compared = c->main_place;
+    for (guint i = 0; i < v->places->len && c->by_place[c->main_place] > ALWAYS_MIN * p->count; i++)
+        if (place_at(v, i)->program == p->program && place_at(v, i)->count > place_at(v, compared)->count)
+            compared = i;
+    bool *in_request = g_new0(bool, v->requests->len + 1);
+    for (uint32_t i = p->first; i < p->first + p->count; i++)
+        in_request[visit_at(v, v->by_place[i])->request] |= c->visits[v->by_place[i]];
+    for (guint i = 0; i < v->all->len; i++)
+        failed[i] = compared == c->main_place
+                        ? c->visits[i]
+                        : place_of_visit(v, visit_at(v, i)) == compared && in_request[visit_at(v, i)->request];
+    g_free(in_request);
+    return compared;
+}
+
 /* Returns a phrase that names a group after its place: "", " with FIELD=VALUE" or a time range. The caller frees it
  * with g_free. */
 static char *text_group(const visits *v, const failure_group *g)
@@ -196,8 +219,9 @@ static char *text_group(const visits *v, const failure_group *g)
     return text != NULL ? text : g_strdup("");
 }
 
-/* Adds how often visits of the place fail, in the group and otherwise. */
-static void describe_rates(finding *x, const failure_counts *c, const visits *v, const failure_group *g)
+/* Adds how often visits of the place fail, in the group and otherwise. `compared`: see find_compared_place. */
+static void describe_rates(finding *x, const failure_counts *c, const visits *v, uint32_t compared,
+                           const failure_group *g)
 {
     if (g == NULL) {
         finding_evidence(x, "%.1f %% of the visits to this place failed",
@@ -211,15 +235,21 @@ static void describe_rates(finding *x, const failure_counts *c, const visits *v,
                   : g->column->name[0] == '@'
                       ? g_strdup_printf(" in requests that use %s on %s", g->column->name + 1, value)
                       : g_strdup_printf(" with %s=%s", g->column->name, value);
-    finding_evidence(x, "%.3g %% of the visits to this place%s failed, and %.2g %% of the others",
-                     100 * g->failed / g->count, where, 100 * g->other_failed / g->others);
+    char *here = compared == c->main_place ? g_strdup("this place") : text_place(v, compared, NULL);
+    finding_evidence(x,
+                     compared == c->main_place
+                         ? "%.3g %% of the visits to %s%s failed, and %.2g %% of the others"
+                         : "%.3g %% of the requests that visit %s%s failed in this way, and %.2g %% of the others",
+                     100 * g->failed / g->count, here, where, 100 * g->other_failed / g->others);
+    g_free(here);
     g_free(where);
     g_free(value);
 }
 
-/* Adds a finding. `group` is NULL if no group of visits fails more often than the rest. `partial` is true if the
- * requests succeed. */
-static void add_finding(findings *f, const failure_counts *c, const failure_group *group, bool partial)
+/* Adds a finding. `group` is NULL if no group of visits fails more often than the rest. `compared` is the place of the
+ * group's visits (see find_compared_place). `partial` is true if the requests succeed. */
+static void add_finding(findings *f, const failure_counts *c, uint32_t compared, const failure_group *group,
+                        bool partial)
 {
     const visits *v = f->visits;
     finding *x = findings_add(f, "failures");
@@ -254,7 +284,7 @@ static void add_finding(findings *f, const failure_counts *c, const failure_grou
                          ? "%u of %u requests contain a failure; in %u of these, the first failure was in this place"
                          : "%u of %u requests failed; in %u of these, the first failure was in this place",
                      c->failed, v->requests->len, c->by_place[c->main_place]);
-    describe_rates(x, c, v, group);
+    describe_rates(x, c, v, compared, group);
     g_free(where);
     g_free(part);
     g_free(with);
@@ -275,15 +305,18 @@ void find_failures(findings *f)
     failure_group group;
     f->is_failure_searched = whole.failed >= FAILURE_GROUP_MIN && whole.failed >= GROUP_SHARE_MIN * v->requests->len;
     if (f->is_failure_searched) {
-        bool has_group = failure_group_find(v, whole.main_place, whole.visits, CHANCE_MAX, true, &group);
+        bool *failed_visits = g_new0(bool, v->all->len + 1);
+        const uint32_t compared = find_compared_place(&whole, v, failed_visits);
+        bool has_group = failure_group_find(v, compared, failed_visits, CHANCE_MAX, true, &group);
         if (has_group || whole.failed >= SHARE_MIN * v->requests->len)
-            add_finding(f, &whole, has_group ? &group : NULL, false);
+            add_finding(f, &whole, compared, has_group ? &group : NULL, false);
+        g_free(failed_visits);
     }
     if (partial.failed >= PARTIAL_MIN && partial.failed >= PARTIAL_SHARE_MIN * v->requests->len) {
         bool has_group = find_partial_group(&partial, v, &group);
         if (partial.failed >= PARTIAL_SHARE_MIN * v->requests->len &&
             is_partial_fault(&partial, v, has_group ? &group : NULL))
-            add_finding(f, &partial, has_group ? &group : NULL, true);
+            add_finding(f, &partial, partial.main_place, has_group ? &group : NULL, true);
     }
     failure_counts_free(&whole);
     failure_counts_free(&partial);

@@ -2255,6 +2255,19 @@ class Nldiag(support.Case):
             causes = self.diagnosed_of(records, options=())["causes"]
             self.assertEqual([(c["span"], c["host"]) for c in causes if c["cause"] == "failures"], expected)
 
+    def test_records_that_only_failures_have(self):
+        """A program logs a step only after a failure. The hosts of its other steps show which host fails."""
+        for bad, expected in ("b1", "b1"), ("none", None):
+            chance, at, records = random.Random(3), 0.0, []
+            for n in range(2000):
+                at += chance.expovariate(10)
+                host, end, ids = f"b{n % 4}", at + 0.02 * chance.lognormvariate(0, 0.4), f"TRACE.ID={n}"
+                records += [(at, host, "Lookup.start", f"{ids} SPAN.ID={n}"), (end, host, "Lookup.end", f"{ids} SPAN.ID={n}")]
+                if chance.random() < (0.12 if host == bad else 0.002 if expected else 0.03):
+                    records += [(end + 0.001, host, "Report.start", f"{ids} SPAN.ID={n + 9000}"), (end + 0.002, host, "Report.end", f"{ids} SPAN.ID={n + 9000} STATUS=1")]
+            causes = [c for c in self.diagnosed_of(records, options=())["causes"] if c["cause"] == "failures"]
+            self.assertEqual([(c["span"], c["host"]) for c in causes], [("Report", expected)])
+
     def test_partial_failures(self):
         """A step fails, but the request succeeds: a fault if one host fails, or if nearly all visits fail. A few failures show neither."""
         for name, fails, expected in (("one host", lambda c, n: c.random() < (0.4 if n % 3 == 1 else 0.02), [("failures", "Store0", "b1")]),
