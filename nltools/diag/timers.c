@@ -573,6 +573,22 @@ static int by_ending(const void *a, const void *b)
     return x->end_ns != y->end_ns ? (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns) : (x->i > y->i) - (x->i < y->i);
 }
 
+/* Returns the number of the group of each site: the index of a site that ends on the same host. The caller frees the
+ * array with g_free. */
+static uint32_t *group_sites_by_host(const visits *v)
+{
+    uint32_t *groups = g_new(uint32_t, v->sites->len + 1);
+    GHashTable *hosts = g_hash_table_new(NULL, NULL); /* maps a host to one of its sites */
+    for (guint i = 0; i < v->sites->len; i++) {
+        const char *host = site_at(v, i)->host;
+        if (!g_hash_table_contains(hosts, host))
+            g_hash_table_insert(hosts, (gpointer)host, GUINT_TO_POINTER(i));
+        groups[i] = GPOINTER_TO_UINT(g_hash_table_lookup(hosts, host));
+    }
+    g_hash_table_destroy(hosts);
+    return groups;
+}
+
 /*
  * Returns whether visits end together only because the place of the next span was busy, and accepted all waiting visits
  * when one of its own visits ended. Most clusters of ends then come just after the end of a visit to that place on the
@@ -587,22 +603,17 @@ static bool follows_service(const sample *s, const ending *clusters, uint32_t co
     const place *p = place_at(v, next);
     ending *ends = g_new(ending, p->count + 1);
     double *times = g_new(double, p->count + 1);
-    GHashTable *hosts = g_hash_table_new(NULL, NULL); /* maps a host to one of its sites */
-    for (guint i = 0; i < v->sites->len; i++)
-        if (!g_hash_table_contains(hosts, site_at(v, i)->host))
-            g_hash_table_insert(hosts, (gpointer)site_at(v, i)->host, GUINT_TO_POINTER(i));
+    uint32_t *groups = group_sites_by_host(v);
     for (uint32_t i = 0; i < p->count; i++) {
         const visit *x = visit_at(v, v->by_place[p->first + i]);
-        gpointer host = g_hash_table_lookup(hosts, site_at(v, x->site)->host);
-        ends[i] = (ending){x->to_ns, i, x->site, GPOINTER_TO_UINT(host)};
+        ends[i] = (ending){x->to_ns, i, x->site, groups[x->site]};
         times[i] = (double)(x->to_ns - x->from_ns);
     }
     qsort(ends, p->count, sizeof *ends, by_ending);
     /* the next visit begins at most a tenth of the median service time after the end of a service */
     int64_t soon_ns = (int64_t)(0.1 * median_of(times, p->count));
     for (uint32_t c = 0; c < count; c++) {
-        uint32_t host = GPOINTER_TO_UINT(g_hash_table_lookup(hosts, site_at(v, clusters[c].site)->host)), low = 0,
-                 high = p->count;
+        uint32_t host = groups[clusters[c].site], low = 0, high = p->count;
         while (low < high) {
             uint32_t middle = low + (high - low) / 2;
             bool before =
@@ -611,7 +622,7 @@ static bool follows_service(const sample *s, const ending *clusters, uint32_t co
         }
         followed += low > 0 && ends[low - 1].group == host && clusters[c].end_ns - ends[low - 1].end_ns <= soon_ns;
     }
-    g_hash_table_destroy(hosts);
+    g_free(groups);
     g_free(ends);
     g_free(times);
     return followed * 2 > count;
@@ -626,7 +637,7 @@ static bool are_of_requests(const sample *s, const ending *e, uint32_t from, uin
     return from < to;
 }
 
-/* Finds visits that end together within `near_ns`, at one site or, if `is_joint` is true, at all sites. */
+/* Finds visits that end together within `near_ns`, on one host or, if `is_joint` is true, on all hosts. */
 static mechanism find_batch_within(const sample *s, double near_ns, bool is_joint)
 {
     const visits *v = s->visits;
@@ -634,10 +645,12 @@ static mechanism find_batch_within(const sample *s, double near_ns, bool is_join
     ending *e = g_new(ending, s->count + 1), *ends = g_new(ending, s->count + 1); /* ends of clusters */
     uint32_t clusters = 0, large = 0;
     double together = 0;
+    uint32_t *groups = group_sites_by_host(v);
     for (uint32_t i = 0; i < s->count; i++) {
         const visit *x = visit_at(v, s->index[i]);
-        e[i] = (ending){x->to_ns, i, x->site, is_joint ? 0 : x->site};
+        e[i] = (ending){x->to_ns, i, x->site, is_joint ? 0 : groups[x->site]};
     }
+    g_free(groups);
     qsort(e, s->count, sizeof *e, by_ending);
     for (uint32_t from = 0, to; from < s->count; from = to, clusters++) {
         double shortest = s->y[e[from].i];
@@ -673,9 +686,11 @@ mechanism find_batch(const sample *s)
     static const double near[] = {0.005, 0.02}; /* parts of the median time */
     enum { TESTS = 2 * G_N_ELEMENTS(near) };
     mechanism best = {0};
-    if (s->count < VISITS_MIN || s->scale > 1.5 || !is_local(s) || place_at(s->visits, s->place)->has_children)
+    if (s->count < VISITS_MIN || s->scale > 1.5 || place_at(s->visits, s->place)->has_children)
         return best;
     for (size_t k = 0; k < TESTS; k++) {
+        if (k % 2 != 0 && !is_local(s))
+            continue; /* the ends on different hosts depend on their clocks */
         mechanism m = find_batch_within(s, near[k / 2] * s->median, k % 2 != 0);
         m.p = fmin(1, TESTS * m.p);
         bool is_better = m.waits != NULL && (best.waits == NULL || m.claim_ns > best.claim_ns);

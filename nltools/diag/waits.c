@@ -749,16 +749,16 @@ void try_mechanisms(search *s, const sample *x)
     try_pauses(s, x);
     mechanism m = find_acknowledgement(x);
     offer_mechanism(s, x, m.is_retransmission ? "timeout" : "timer", &m, 1);
-    /* an error of two hosts' clocks does not hide a timer, and changes only the arrivals at a queue */
+    /* an error of two hosts' clocks does not hide a timer or a batch, and changes only the arrivals at a queue */
     if (!elsewhere || crosses_hosts(s->v, x->place)) {
         if (!is_coarse)
             offer_queue(s, x);
         m = find_timer(x);
         offer_mechanism(s, x, "timer", &m, 1);
-    }
-    if (!elsewhere && !is_coarse) {
-        m = find_batch(x);
-        offer_mechanism(s, x, "batch", &m, 0.95);
+        if (!is_coarse) {
+            m = find_batch(x);
+            offer_mechanism(s, x, "batch", &m, 0.95);
+        }
     }
     m = find_named_timeout(x);
     offer_mechanism(s, x, "timeout", &m, 1);

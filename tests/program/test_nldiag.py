@@ -1260,6 +1260,24 @@ class Nldiag(support.Case):
         first = self.first_of(records)
         self.assertEqual((first["cause"], first["span"]), ("batch", "Commit"))
 
+    def test_batches_of_messages(self):
+        """Each record describes a whole step. A server of two starts when four samples from several desks wait for it. Its steps end at different times."""
+        chance, at, lines, batches = random.Random(7), 0.0, [], {"c1": [], "c2": []}
+        for number in range(1600):
+            at += chance.expovariate(2)
+            server, desk, took = chance.choice(("c1", "c2")), chance.choice(("d1", "d2", "d3")), 0.05 * chance.lognormvariate(0, 0.3)
+            lines.append((at + took, f"HOST={desk} PROG=lab LVL=Usage NL.EVNT=Accept ID={number} DURATION={took:.6f}"))
+            batches[server].append(number)
+            if len(batches[server]) == 4:
+                for one in batches[server]:
+                    took = 1.5 * chance.lognormvariate(0, 0.3)
+                    lines.append((at + 0.2 + took, f"HOST={server} PROG=lab LVL=Usage NL.EVNT=Spin ID={one} DURATION={took:.6f}"))
+                batches[server] = []
+        path = self.scratch / "batches.log"
+        simulate.write_lines(path, sorted(lines))
+        first = self.diagnosed("--id", "ID", path)["causes"][0]
+        self.assertEqual((first["cause"], first["from_event"], first["to_event"]), ("batch", "Accept", "Spin"))
+
     def test_slow_disk_of_a_slow_host(self):
         """Reads wait for the disk of their host. On b2, either the disk is slow or the program."""
         for disk_ms in 40, 8:
@@ -2264,7 +2282,7 @@ class Nldiag(support.Case):
                 host, end, ids = f"b{n % 4}", at + 0.02 * chance.lognormvariate(0, 0.4), f"TRACE.ID={n}"
                 records += [(at, host, "Lookup.start", f"{ids} SPAN.ID={n}"), (end, host, "Lookup.end", f"{ids} SPAN.ID={n}")]
                 if chance.random() < (0.12 if host == bad else 0.002 if expected else 0.03):
-                    records += [(end + 0.001, host, "Report.start", f"{ids} SPAN.ID={n + 9000}"), (end + 0.002, host, "Report.end", f"{ids} SPAN.ID={n + 9000} STATUS=1")]
+                    records += [(end + 0.02, host, "Report.start", f"{ids} SPAN.ID={n + 9000}"), (end + 0.021, host, "Report.end", f"{ids} SPAN.ID={n + 9000} STATUS=1")]
             causes = [c for c in self.diagnosed_of(records, options=())["causes"] if c["cause"] == "failures"]
             self.assertEqual([(c["span"], c["host"]) for c in causes], [("Report", expected)])
 
