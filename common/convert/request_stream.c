@@ -19,6 +19,13 @@ enum {
     FIELD_EXTRA_SIZE = 16, /* maximum size of a packed field, not counting its name and its text */
 };
 
+typedef struct shared_drawing {
+    drawing *drawing; /* or NULL */
+    bool only_ids;    /* use only the ID fields of the drawing */
+    nl_fraction fraction;
+    bool has_nanoseconds;
+} shared_drawing;
+
 /* Collects the requests of one lifeline. */
 typedef struct kind {
     request_stream *stream;
@@ -319,7 +326,7 @@ static void stream_feed(void *user, const nl_record *record)
 }
 
 /* Creates an assembler for each lifeline. Without lifelines, creates one assembler for threads and traces. */
-static void stream_begin(request_stream *s, const drawing *d, bool given)
+static void stream_begin(request_stream *s, const drawing *d, bool given, const shared_drawing *shared)
 {
     size_t count = MAX(d->lifelines->len, 1);
     s->drawing = d;
@@ -331,6 +338,8 @@ static void stream_begin(request_stream *s, const drawing *d, bool given)
                                            .events = l != NULL && given ? (const char *const *)l->events : NULL,
                                            .again = l != NULL && l->again,
                                            .splits_unnamed = drawing_splits_unnamed(d),
+                                           .fraction = shared != NULL ? shared->fraction : NL_FRACTION_DECIMAL,
+                                           .has_nanoseconds = shared != NULL && shared->has_nanoseconds,
                                            .memory_max = MEMORY_MAX / count,
                                            .pack = pack_record,
                                            .take = take_request,
@@ -345,7 +354,7 @@ static void stream_settle(request_stream *s)
     if (s->drawing != NULL)
         return;
     s->inferred = record_sample_infer(&s->sample, NULL);
-    stream_begin(s, s->inferred, false);
+    stream_begin(s, s->inferred, false, NULL);
     record_sample_walk(&s->sample, stream_feed, s);
     record_sample_free(&s->sample);
 }
@@ -376,11 +385,6 @@ bool request_stream_is_typed(const request_stream *s)
 
 /* ---- life ---- */
 
-typedef struct shared_drawing {
-    drawing *drawing; /* or NULL */
-    bool only_ids;    /* use only the ID fields of the drawing */
-} shared_drawing;
-
 void *request_stream_share(const char *drawing_path)
 {
     shared_drawing *shared = g_new0(shared_drawing, 1);
@@ -392,11 +396,13 @@ void *request_stream_share(const char *drawing_path)
     return shared;
 }
 
-void *request_stream_share_ids(const drawing *d)
+void *request_stream_share_ids(const drawing *d, nl_fraction fraction, bool has_nanoseconds)
 {
     shared_drawing *shared = g_new0(shared_drawing, 1);
     shared->drawing = drawing_copy(d);
     shared->only_ids = true;
+    shared->fraction = fraction;
+    shared->has_nanoseconds = has_nanoseconds;
     return shared;
 }
 
@@ -416,7 +422,7 @@ request_stream *request_stream_new(void *shared, const request_stream_user *user
     s->records[0] = nl_record_new();
     s->records[1] = nl_record_new();
     if (given != NULL && given->drawing != NULL)
-        stream_begin(s, given->drawing, !given->only_ids);
+        stream_begin(s, given->drawing, !given->only_ids, given);
     return s;
 }
 

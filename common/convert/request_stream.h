@@ -78,8 +78,8 @@ void request_stream_unshare(void *shared);
 
 /*
  * Like request_stream_share, for the ID fields of a drawing. The events of the drawing do not matter. The caller keeps
- * the drawing.
+ * the drawing. assembler_options describes `fraction` and `has_nanoseconds`.
  */
-void *request_stream_share_ids(const drawing *d);
+void *request_stream_share_ids(const drawing *d, nl_fraction fraction, bool has_nanoseconds);
 
 #endif

@@ -79,10 +79,12 @@ void nl_clock_start(nl_clock *clock)
     add_point(clock, read_both(clock->slow));
 }
 
-void nl_clock_add_earlier(nl_clock *clock, nl_clock_point point)
+void nl_clock_add_earlier(nl_clock *clock, nl_clock_point point, int64_t elapsed_ns)
 {
     const nl_clock_point first = clock->points[0];
-    if (clock->count != 1 || point.ticks >= first.ticks)
+    const double away_ns = (double)first.time_ns - (double)point.time_ns - (double)elapsed_ns;
+    if (clock->count != 1 || point.ticks >= first.ticks || elapsed_ns < SPACING_NS ||
+        fabs(away_ns) > STEP_NS + (double)elapsed_ns / STEP_PART)
         return;
     clock->points[0] = point;
     add_point(clock, first);

@@ -31,9 +31,10 @@ void nl_clock_start(nl_clock *clock);
 
 /*
  * Adds a point from before nl_clock_start, which has just been called, so that the times of events since that point can
- * be interpolated. Ignores a point that is not earlier.
+ * be interpolated. elapsed_ns is the time since that point on the monotonic clock. Ignores the point if it is too close
+ * to determine a rate, or if the real-time clock has been set since then.
  */
-void nl_clock_add_earlier(nl_clock *clock, nl_clock_point point);
+void nl_clock_add_earlier(nl_clock *clock, nl_clock_point point, int64_t elapsed_ns);
 
 /* Takes a reading and returns its ticks. The times of events up to this reading can then be computed. */
 uint64_t nl_clock_update(nl_clock *clock);

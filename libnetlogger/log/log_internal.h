@@ -75,8 +75,10 @@ struct nl_log {
     bool drain_ready;
     nl_buffer encoded;
     uint64_t clock_ticks; /* ticks of the latest reading of the clock */
-    uint64_t waiting;     /* bytes in the fullest ring in the latest cycle */
-    int64_t drained_ns;   /* time when the rings were last emptied, on the monotonic clock; used for blocks */
+    int64_t
+        described_ns;   /* time of the reading in outbox.shared->clock before the first cycle, on the monotonic clock */
+    uint64_t waiting;   /* bytes in the fullest ring in the latest cycle */
+    int64_t drained_ns; /* time when the rings were last emptied, on the monotonic clock; used for blocks */
     uint64_t flush_ticks; /* nl_flush needs the events up to this reading; 0: not determined yet; UINT64_MAX: the log is
                              being closed, and all events are needed */
     bool left;            /* some events that nl_flush needs are still in the rings */

@@ -152,6 +152,7 @@ bool nl_log_describe(nl_log *log)
         nl_clock clock;
         nl_clock_start(&clock);
         nl_clock_save(&clock, log->outbox.shared->clock);
+        log->described_ns = nl_monotonic_ns();
         log->outbox.shared->slow_clock = clock.slow;
     }
     nl_shared_log *shared = log->outbox.shared;

@@ -70,7 +70,7 @@ static void get_ready(nl_log *log)
         follow_destination(log);
     }
     if (nl_log_describe(log))
-        nl_clock_add_earlier(&log->drain.clock, log->outbox.shared->clock[1]);
+        nl_clock_add_earlier(&log->drain.clock, log->outbox.shared->clock[1], nl_monotonic_ns() - log->described_ns);
     pthread_mutex_unlock(&log->mutex);
 }
 

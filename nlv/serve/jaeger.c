@@ -6,10 +6,12 @@
 #include "base/time_internal.h"
 #include "model/export.h"
 #include "model/request_list.h"
+#include "requests/record_sample.h"
 #include "serve/jaeger_trace.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,9 +19,13 @@ enum {
     HTTP_OK = 200,
     HTTP_BAD_REQUEST = 400,
     HTTP_NOT_FOUND = 404,
+    HTTP_BUSY = 503,
     LIMIT_DEFAULT = 20,
     LIMIT_MAX = 1500,
-    SPANS_MAX = 200000,              /* maximum number of spans in an answer */
+    SPANS_MAX = 50000, /* maximum numbers of spans and of tags in an answer */
+    TAGS_MAX = 300000,
+    WAITING_MAX = 2,                 /* maximum number of searches that wait; each occupies a thread of the server */
+    SAME_START_US = 5000,            /* corrections of clocks may change the start of a request by so much */
     NAMES_MAX_COUNT = 20000,         /* maximum number of services and operations */
     PART_RECORDS = 20000,            /* number of records in the first part of a search */
     PART_RECORDS_MAX = 2000000,      /* maximum number of records in a part */
@@ -33,17 +39,20 @@ enum {
 
 struct jaeger {
     model *model;
+    atomic_int waiting;   /* number of calls of jaeger_answer that run or wait */
     GMutex lock;          /* protects the following members, and is locked during a search */
     GHashTable *services; /* for each service, the set of its operations: "KIND NAME", where KIND may be empty */
     size_t name_count;
-    gint64 named_us; /* time of the latest search for names, or 0 */
+    gint64 named_us;       /* time of the latest search for names, or 0 */
+    int64_t names_from_ns; /* names_find has read the requests that start in [names_from_ns, names_to_ns) */
+    int64_t names_to_ns;
+    bool names_missing; /* names_find has not yet read all requests, or there are too many names */
 };
 
 /* A trace that was found. */
 typedef struct found_trace {
     int64_t start_ns;
-    size_t spans;
-    json_object *trace;
+    json_object *trace; /* NULL until the second reading of a part */
 } found_trace;
 
 typedef struct walk {
@@ -52,9 +61,15 @@ typedef struct walk {
     int64_t from_ns, to_ns;      /* take the requests that start in [from_ns, to_ns) */
     const jaeger_search *search; /* NULL: traces are not searched by their spans */
     const char *trace;           /* NULL: any trace ID */
+    bool is_made;                /* `trace` has the name and the start of a request (number_of) */
+    bool is_building;            /* the second reading of a part, which makes the traces that the first one has found */
     GHashTable *calls;           /* "PARENT\nCHILD" -> number of calls (gsize), or NULL */
+    record_sample records;       /* records that were read, but not yet added to the stream */
     GArray *found;               /* found_trace, newest first */
-    size_t limit, spans;
+    size_t limit;
+    guint built; /* number of traces at the start of `found` that have been made */
+    jaeger_space space;
+    int64_t reached_ns; /* walk_range has read the requests that start at or after this time */
     gint64 deadline_us;
     const char *problem; /* why the search ended early, or NULL */
 } walk;
@@ -107,9 +122,7 @@ static void count_calls(walk *w, const stream_request *r)
 
 static void drop_last(walk *w)
 {
-    const found_trace *last = &g_array_index(w->found, found_trace, w->found->len - 1);
-    w->spans -= last->spans;
-    json_object_put(last->trace);
+    json_object_put(g_array_index(w->found, found_trace, w->found->len - 1).trace);
     g_array_set_size(w->found, w->found->len - 1);
 }
 
@@ -117,45 +130,108 @@ static void drop_last(walk *w)
 static void add_found(walk *w, found_trace t)
 {
     guint at = w->found->len;
-    while (at > 0 && g_array_index(w->found, found_trace, at - 1).start_ns < t.start_ns)
+    while (at > w->built && g_array_index(w->found, found_trace, at - 1).start_ns < t.start_ns)
         at--;
     g_array_insert_val(w->found, at, t);
-    w->spans += t.spans;
     if (w->found->len > w->limit)
         drop_last(w);
-    while (w->spans > SPANS_MAX && w->found->len > 1) {
-        w->problem = "the reply contains only the newest traces, because the traces have too many spans";
-        w->limit = w->found->len - 1;
-        drop_last(w);
-    }
 }
 
-static bool is_newer(const walk *w, int64_t start_ns)
+/*
+ * Returns the number that replaces a missing trace ID: the hash of the request's name, and its start in microseconds,
+ * each with 32 bits.
+ */
+static uint64_t number_of(uint32_t name_hash, int64_t start_ns)
 {
-    return w->found->len < w->limit || start_ns > g_array_index(w->found, found_trace, w->found->len - 1).start_ns;
+    return (uint64_t)name_hash << 32 | (uint32_t)(start_ns / 1000);
+}
+
+/* Returns the difference of the starts in two numbers of the same name in microseconds, or UINT32_MAX. */
+static uint32_t difference_us(uint64_t a, uint64_t b)
+{
+    const uint32_t apart_us = (uint32_t)a - (uint32_t)b;
+    return a >> 32 == b >> 32 ? MIN(apart_us, -apart_us) : UINT32_MAX;
+}
+
+/* Returns whether the trace ID `trace` was made from the number, and sets it. */
+static bool parse_made(const char *trace, uint64_t *number)
+{
+    char made[OTLP_TRACE_DIGITS + 1];
+    *number = strlen(trace) == OTLP_TRACE_DIGITS ? g_ascii_strtoull(trace + OTLP_TRACE_DIGITS / 2, NULL, 16) : 0;
+    span_ids_make_trace(*number, made);
+    return g_ascii_strcasecmp(made, trace) == 0;
+}
+
+/* Sets the IDs of the current request. Returns whether they are those of the trace that the walk looks for. */
+static bool choose_ids(const walk *w, const stream_request *r, int64_t start_ns, char trace[OTLP_TRACE_DIGITS + 1],
+                       span_id *ids)
+{
+    const uint64_t own = number_of(request_name_hash(r->name), start_ns);
+    uint64_t wanted, chosen, next_id = own;
+    if (w->is_made && parse_made(w->trace, &wanted) && difference_us(wanted, own) <= SAME_START_US)
+        next_id = wanted;
+    span_ids_choose(w->stream, r, &next_id, trace, ids);
+    return w->trace == NULL || g_ascii_strcasecmp(w->trace, trace) == 0 ||
+           (w->is_made && parse_made(trace, &chosen) && chosen == wanted);
+}
+
+/* Makes the trace of a request that the first reading of this part has found. */
+static void build_trace(walk *w, const stream_request *r, int64_t start_ns)
+{
+    guint at = w->built;
+    while (at < w->found->len && (g_array_index(w->found, found_trace, at).start_ns != start_ns ||
+                                  g_array_index(w->found, found_trace, at).trace != NULL))
+        at++;
+    if (at == w->found->len || w->space.spans == 0)
+        return;
+    char trace[OTLP_TRACE_DIGITS + 1];
+    span_id *ids = g_new(span_id, r->span_count);
+    if (choose_ids(w, r, start_ns, trace, ids))
+        g_array_index(w->found, found_trace, at).trace = jaeger_trace_new(w->stream, r, trace, ids, &w->space);
+    g_free(ids);
+}
+
+static void find_trace_of(walk *w, const stream_request *r, int64_t start_ns)
+{
+    if (w->trace != NULL) {
+        char trace[OTLP_TRACE_DIGITS + 1];
+        span_id *ids = g_new(span_id, r->span_count);
+        const bool is_wanted = choose_ids(w, r, start_ns, trace, ids);
+        g_free(ids);
+        if (!is_wanted)
+            return;
+    }
+    if (w->found->len < w->limit || start_ns > g_array_index(w->found, found_trace, w->found->len - 1).start_ns)
+        add_found(w, (found_trace){start_ns, NULL});
+}
+
+static bool is_late(walk *w)
+{
+    if (g_get_monotonic_time() < w->deadline_us && !program_was_stopped())
+        return false;
+    w->problem = "the search ended after its maximum time; choose a shorter time range";
+    return true;
 }
 
 static void jaeger_take_request(void *user, const stream_request *r)
 {
     walk *w = user;
-    if (r->span_count == 0)
+    if (r->span_count == 0 || is_late(w))
         return;
     const int64_t start_ns = jaeger_trace_start(r);
     if (start_ns < w->from_ns || start_ns >= w->to_ns)
         return;
-    note_names(w, r);
-    if (w->calls != NULL)
-        count_calls(w, r);
-    if (w->limit == 0 || !is_newer(w, start_ns) ||
-        (w->search != NULL && !jaeger_search_matches(w->search, w->stream, r)))
+    if (!w->is_building) {
+        note_names(w, r);
+        if (w->calls != NULL)
+            count_calls(w, r);
+    }
+    if (w->limit == 0 || (w->search != NULL && !jaeger_search_matches(w->search, w->stream, r)))
         return;
-    uint64_t next_id = request_name_hash(r->name);
-    char trace[OTLP_TRACE_DIGITS + 1];
-    span_id *ids = g_new(span_id, r->span_count);
-    span_ids_choose(w->stream, r, &next_id, trace, ids);
-    if (w->trace == NULL || g_ascii_strcasecmp(w->trace, trace) == 0)
-        add_found(w, (found_trace){start_ns, r->span_count, jaeger_trace_new(w->stream, r, trace, ids)});
-    g_free(ids);
+    if (w->is_building)
+        build_trace(w, r, start_ns);
+    else
+        find_trace_of(w, r, start_ns);
 }
 
 static void jaeger_take_single(void *user, const nl_record *record)
@@ -163,28 +239,24 @@ static void jaeger_take_single(void *user, const nl_record *record)
     (void)user, (void)record;
 }
 
+/* Copies a record, so that the request can be built without the model's lock. */
 static void jaeger_add_record(void *user, const nl_record *record)
+{
+    walk *w = user;
+    if (!record_sample_add(&w->records, record))
+        request_stream_add(w->stream, record, false); /* too large to be copied */
+}
+
+static void feed_record(void *user, const nl_record *record)
 {
     request_stream_add(((walk *)user)->stream, record, false);
 }
 
-static bool is_late(walk *w)
-{
-    if (g_get_monotonic_time() < w->deadline_us)
-        return false;
-    w->problem = "the search ended after its maximum time; choose a shorter time range";
-    return true;
-}
-
-/* Takes the requests that start in [from_ns, to_ns). `margin_ns` is the maximum duration of a request. */
-static void walk_part(walk *w, int64_t from_ns, int64_t to_ns, int64_t margin_ns)
+static void read_part(walk *w, const GArray *places)
 {
     model *m = w->jaeger->model;
-    w->from_ns = from_ns;
-    w->to_ns = to_ns;
     model_lock(m);
-    GArray *places = export_places_of_range(m, from_ns - margin_ns, to_ns + margin_ns);
-    void *shared = request_stream_share_ids(model_drawing(m));
+    void *shared = request_stream_share_ids(model_drawing(m), NL_FRACTION_DECIMAL, model_has_nanoseconds(m));
     model_unlock(m);
     w->stream = request_stream_new(
         shared, &(request_stream_user){.request = jaeger_take_request, .single = jaeger_take_single, .user = w});
@@ -193,10 +265,38 @@ static void walk_part(walk *w, int64_t from_ns, int64_t to_ns, int64_t margin_ns
         for (guint end = MIN(places->len, i + AT_ONCE); i < end; i++)
             model_record_at(m, g_array_index(places, uint64_t, i), jaeger_add_record, w);
         model_unlock(m);
+        record_sample_walk(&w->records, feed_record, w);
+        record_sample_free(&w->records);
     }
     request_stream_finish(w->stream);
     request_stream_free(w->stream);
     request_stream_unshare(shared);
+}
+
+/*
+ * Takes the requests that start in [from_ns, to_ns). `margin_ns` is the maximum duration of a request. Reads the part
+ * twice, because most of the traces that match are not among the newest ones, and making a trace takes long.
+ */
+static void walk_part(walk *w, int64_t from_ns, int64_t to_ns, int64_t margin_ns)
+{
+    model *m = w->jaeger->model;
+    w->from_ns = from_ns;
+    w->to_ns = to_ns;
+    model_lock(m);
+    GArray *places = export_places_of_range(m, from_ns - margin_ns, to_ns + margin_ns);
+    model_unlock(m);
+    read_part(w, places);
+    if (w->found->len > w->built) {
+        w->is_building = true;
+        read_part(w, places);
+        w->is_building = false;
+        for (guint i = w->found->len; i > w->built; i--)
+            if (g_array_index(w->found, found_trace, i - 1).trace == NULL)
+                g_array_remove_index(w->found, i - 1); /* the deadline or the maximum size has prevented it */
+        w->built = w->found->len;
+    }
+    if (w->space.is_cut || w->space.spans == 0)
+        w->problem = "the reply is too large, so spans or tags are missing; choose a smaller limit";
     g_array_free(places, TRUE);
 }
 
@@ -214,7 +314,7 @@ static int64_t measure(model *m, int64_t *from_ns, int64_t *to_ns, size_t *count
             margin_ns = MAX(margin_ns, request_list_at(l, i)->duration_ns);
     }
     model_unlock(m);
-    return MIN(margin_ns, MARGIN_MAX_S * NL_NS_PER_SECOND);
+    return margin_ns;
 }
 
 /*
@@ -225,9 +325,13 @@ static void walk_range(walk *w, int64_t from_ns, int64_t to_ns)
 {
     int64_t first_ns, last_ns;
     size_t count;
-    const int64_t margin_ns = measure(w->jaeger->model, &first_ns, &last_ns, &count);
+    int64_t margin_ns = measure(w->jaeger->model, &first_ns, &last_ns, &count);
     if (margin_ns < 0)
         return;
+    if (margin_ns > MARGIN_MAX_S * NL_NS_PER_SECOND) {
+        margin_ns = MARGIN_MAX_S * NL_NS_PER_SECOND;
+        w->problem = "traces that take longer than an hour may be incomplete";
+    }
     from_ns = MAX(from_ns, first_ns - margin_ns);
     to_ns = MIN(to_ns, last_ns + 1);
     const double ns_per_record = ((double)last_ns - (double)first_ns) / (double)MAX(count, 1) + 1;
@@ -236,43 +340,48 @@ static void walk_range(walk *w, int64_t from_ns, int64_t to_ns)
         const double part_ns = MAX(records * ns_per_record, (double)margin_ns);
         const int64_t begin_ns = part_ns < (double)to_ns - (double)from_ns ? to_ns - (int64_t)part_ns : from_ns;
         walk_part(w, begin_ns, to_ns, margin_ns);
+        if (!is_late(w))
+            w->reached_ns = begin_ns;
+        if (w->space.spans == 0)
+            break;
         to_ns = begin_ns;
         records = MIN(2 * records, PART_RECORDS_MAX);
     }
 }
 
 /*
- * Looks for a trace at the requests of the model's list whose names have its hash. Returns whether the list has all
+ * Looks for the trace at the requests of the model's list whose names have its hash. Returns whether the list has all
  * requests, so that no other part of the log has the trace.
  */
-static bool walk_listed(walk *w, uint32_t hash)
+static bool walk_listed(walk *w, uint64_t number)
 {
     model *m = w->jaeger->model;
-    GArray *times = g_array_new(FALSE, FALSE, sizeof(request_summary));
+    const uint32_t hash = w->is_made ? (uint32_t)(number >> 32) : request_name_hash(w->trace);
+    GArray *requests = g_array_new(FALSE, FALSE, sizeof(request_summary));
     model_lock(m);
     const request_list *l = model_requests(m);
-    for (uint32_t i = 0; l != NULL && i < l->count; i++)
-        if (request_list_at(l, i)->name_hash == hash)
-            g_array_append_val(times, *request_list_at(l, i));
+    for (uint32_t i = 0; l != NULL && i < l->count; i++) {
+        const request_summary *r = request_list_at(l, i);
+        if (r->name_hash == hash &&
+            (!w->is_made || difference_us(number, number_of(hash, r->start_ns)) <= 2 * SAME_START_US))
+            g_array_append_val(requests, *r);
+    }
     const bool is_complete = l != NULL && l->dropped == 0 && model_requests_progress(m) >= 1;
     model_unlock(m);
-    for (guint i = times->len; i > 0 && w->found->len == 0 && !is_late(w); i--) {
-        const request_summary *r = &g_array_index(times, request_summary, i - 1);
-        walk_part(w, r->start_ns, r->start_ns + 1, r->duration_ns);
+    for (guint i = requests->len; i > 0 && w->found->len == 0 && !is_late(w); i--) {
+        const request_summary *r = &g_array_index(requests, request_summary, i - 1);
+        const int64_t tolerance_ns = SAME_START_US * INT64_C(1000);
+        walk_part(w, r->start_ns - tolerance_ns, r->start_ns + tolerance_ns, r->duration_ns + tolerance_ns);
     }
-    g_array_free(times, TRUE);
+    g_array_free(requests, TRUE);
     return is_complete;
 }
 
 static void find_trace(walk *w)
 {
-    /* The number that replaces a missing identifier is the last half of the trace ID (span_ids_make_trace). */
-    char made[OTLP_TRACE_DIGITS + 1];
-    const uint64_t number =
-        strlen(w->trace) == OTLP_TRACE_DIGITS ? g_ascii_strtoull(w->trace + OTLP_TRACE_DIGITS / 2, NULL, 16) : 0;
-    span_ids_make_trace(number, made);
-    const bool is_made = number <= UINT32_MAX && g_ascii_strcasecmp(made, w->trace) == 0;
-    const bool is_complete = walk_listed(w, is_made ? (uint32_t)number : request_name_hash(w->trace));
+    uint64_t number;
+    w->is_made = parse_made(w->trace, &number);
+    const bool is_complete = walk_listed(w, number);
     if (w->found->len == 0 && !is_complete && !is_late(w))
         walk_range(w, INT64_MIN / 2, INT64_MAX / 2);
 }
@@ -281,6 +390,8 @@ static walk walk_new(jaeger *j, size_t limit, gint64 time_us)
 {
     return (walk){.jaeger = j,
                   .limit = limit,
+                  .space = {.spans = SPANS_MAX, .tags = TAGS_MAX},
+                  .reached_ns = INT64_MAX,
                   .found = g_array_new(FALSE, FALSE, sizeof(found_trace)),
                   .deadline_us = g_get_monotonic_time() + time_us};
 }
@@ -336,16 +447,48 @@ static gint compare_texts(gconstpointer a, gconstpointer b)
     return strcmp(a, b);
 }
 
-/* Reads the newest requests if their names are not known, or were read long ago. */
+/* Reads the requests that start in [from_ns, to_ns), and returns the time from which on it has read all of them. */
+static int64_t find_names_in(jaeger *j, int64_t from_ns, int64_t to_ns, gint64 deadline_us)
+{
+    walk w = walk_new(j, 0, NAMES_US);
+    w.deadline_us = deadline_us;
+    walk_range(&w, from_ns, to_ns);
+    walk_clear(&w);
+    return w.problem == NULL ? from_ns : MIN(w.reached_ns, to_ns);
+}
+
+/*
+ * Reads the requests whose names are not known: those since the latest call, and then those before the requests that
+ * earlier calls have read.
+ */
 static void find_names(jaeger *j)
 {
-    const gint64 now_us = g_get_monotonic_time();
-    if (j->named_us != 0 && now_us < j->named_us + NAMES_AGE_US)
+    const gint64 now_us = g_get_monotonic_time(), deadline_us = now_us + NAMES_US;
+    int64_t first_ns, last_ns;
+    size_t count;
+    if ((j->named_us != 0 && !j->names_missing && now_us < j->named_us + NAMES_AGE_US) ||
+        measure(j->model, &first_ns, &last_ns, &count) < 0)
         return;
-    walk w = walk_new(j, 0, NAMES_US);
-    walk_range(&w, INT64_MIN / 2, INT64_MAX / 2);
-    walk_clear(&w);
+    if (j->named_us == 0)
+        j->names_from_ns = j->names_to_ns = last_ns + 1;
+    if (last_ns >= j->names_to_ns) {
+        const int64_t reached_ns = find_names_in(j, j->names_to_ns, last_ns + 1, deadline_us);
+        if (reached_ns > j->names_to_ns)
+            j->names_from_ns = reached_ns; /* there is a gap, so the requests before it are read again */
+        j->names_to_ns = last_ns + 1;
+    }
+    const int64_t begin_ns = first_ns - MARGIN_MAX_S * NL_NS_PER_SECOND;
+    if (j->names_from_ns > begin_ns)
+        j->names_from_ns = find_names_in(j, begin_ns, j->names_from_ns, deadline_us);
+    j->names_missing = j->names_from_ns > begin_ns || j->name_count >= NAMES_MAX_COUNT;
     j->named_us = now_us;
+}
+
+static const char *names_problem(const jaeger *j)
+{
+    return j->names_missing
+               ? "names are missing, because nlv has not yet read all requests, or there are too many names"
+               : NULL;
 }
 
 static unsigned answer_services(jaeger *j, char **body)
@@ -357,7 +500,7 @@ static unsigned answer_services(jaeger *j, char **body)
         json_object_array_add(data, json_text(at->data));
     const size_t count = g_list_length(names);
     g_list_free(names);
-    *body = jaeger_document(data, count, HTTP_OK, NULL);
+    *body = jaeger_document(data, count, HTTP_OK, names_problem(j));
     return HTTP_OK;
 }
 
@@ -384,7 +527,7 @@ static unsigned answer_operations(jaeger *j, const char *service, const char *ki
         g_free(own_kind);
     }
     g_list_free(names);
-    *body = jaeger_document(data, count, HTTP_OK, NULL);
+    *body = jaeger_document(data, count, HTTP_OK, names_problem(j));
     return HTTP_OK;
 }
 
@@ -444,18 +587,28 @@ static bool parse_duration(const char *text, int64_t *value)
     return true;
 }
 
-/* Adds the tags of a JSON object such as {"http.status_code": "500"}. Returns the object, which owns the texts, or NULL
- * if it is invalid. */
+/*
+ * Adds the tags of a JSON object such as {"http.status_code": "500"}. Returns the object, which owns the texts, or NULL
+ * if it is invalid or has too many tags.
+ */
 static json_object *parse_tags(const char *text, jaeger_search *q)
 {
-    json_object *o = json_tokener_parse(text);
-    if (!json_object_is_type(o, json_type_object)) {
-        json_object_put(o);
-        return NULL;
+    json_tokener *tokener = json_tokener_new();
+    json_object *o = json_tokener_parse_ex(tokener, text, (int)strlen(text));
+    bool good = json_object_is_type(o, json_type_object) && json_object_object_length(o) <= JAEGER_TAGS_MAX &&
+                text[json_tokener_get_parse_end(tokener)] == '\0';
+    json_tokener_free(tokener);
+    if (good) {
+        json_object_object_foreach(o, name, value)
+        {
+            good = good && value != NULL;
+            q->tags[q->tag_count++] = (jaeger_tag){name, value != NULL ? json_object_get_string(value) : ""};
+        }
     }
-    json_object_object_foreach(o, name, value) if (q->tag_count < JAEGER_TAGS_MAX) q->tags[q->tag_count++] =
-        (jaeger_tag){name, json_object_get_string(value)};
-    return o;
+    if (good)
+        return o;
+    json_object_put(o);
+    return NULL;
 }
 
 /* ---- dispatch ---- */
@@ -476,7 +629,8 @@ static unsigned search_traces(jaeger *j, const jaeger_parameter *p, size_t count
         return fail(HTTP_BAD_REQUEST, "invalid start, end, limit, minDuration or maxDuration", body);
     json_object *tag_texts = tags != NULL ? parse_tags(tags, &q) : NULL;
     if (tags != NULL && tag_texts == NULL)
-        return fail(HTTP_BAD_REQUEST, "invalid tags; use a JSON object such as {\"error\":\"true\"}", body);
+        return fail(HTTP_BAD_REQUEST,
+                    "invalid tags; use a JSON object of at most 16 tags, such as {\"error\":\"true\"}", body);
     walk w = walk_new(j, (size_t)CLAMP(limit, 1, LIMIT_MAX), SEARCH_US);
     w.search = &q;
     walk_range(&w, from_us * 1000, to_us * 1000);
@@ -495,6 +649,7 @@ static unsigned get_traces(jaeger *j, const char *only, const jaeger_parameter *
             continue;
         walk w = walk_new(j, 1, SEARCH_US);
         w.deadline_us = all.deadline_us;
+        w.space = all.space;
         w.trace = only != NULL ? only : p[i].value;
         find_trace(&w);
         all.problem = w.problem != NULL ? w.problem : all.problem;
@@ -503,6 +658,7 @@ static unsigned get_traces(jaeger *j, const char *only, const jaeger_parameter *
             json_object_get(taken.trace);
             add_found(&all, taken);
         }
+        all.space = w.space;
         walk_clear(&w);
     }
     const unsigned status = all.found->len > 0
@@ -570,9 +726,15 @@ static unsigned dispatch(jaeger *j, const char *path, const jaeger_parameter *p,
 
 unsigned jaeger_answer(jaeger *j, const char *path, const jaeger_parameter *parameters, size_t count, char **body)
 {
-    g_mutex_lock(&j->lock);
-    const unsigned status = dispatch(j, path + strlen(JAEGER_PATH), parameters, count, body);
-    g_mutex_unlock(&j->lock);
+    unsigned status = HTTP_BUSY;
+    if (atomic_fetch_add(&j->waiting, 1) > WAITING_MAX) {
+        fail(status, "nlv is busy with other searches; try again", body);
+    } else {
+        g_mutex_lock(&j->lock);
+        status = dispatch(j, path + strlen(JAEGER_PATH), parameters, count, body);
+        g_mutex_unlock(&j->lock);
+    }
+    atomic_fetch_sub(&j->waiting, 1);
     return status;
 }
 

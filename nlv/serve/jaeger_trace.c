@@ -97,14 +97,13 @@ static json_object *text_of(nl_string text)
     return o;
 }
 
-static json_object *add_tag(json_object *tags, nl_string name, const char *type, json_object *value)
+static void add_tag(json_object *tags, nl_string name, const char *type, json_object *value)
 {
     json_object *tag = json_object_new_object();
     json_object_object_add(tag, "key", text_of(name));
     json_add_text(tag, "type", type);
     json_object_object_add(tag, "value", value);
     json_object_array_add(tags, tag);
-    return tag;
 }
 
 static void add_field(json_object *tags, const nl_field *field)
@@ -136,18 +135,25 @@ static bool has_equal(const nl_record *record, const nl_field *field)
     return false;
 }
 
+/* Returns whether a further tag fits into the answer. */
+static bool take_tag(jaeger_space *space)
+{
+    space->is_cut = space->is_cut || space->tags == 0;
+    return space->tags > 0 && space->tags-- > 0;
+}
+
 /* Adds the fields of a record, except identifiers and fields that `earlier` (or NULL) has with the same value. */
-static void add_fields(json_object *tags, const nl_record *record, const nl_record *earlier)
+static void add_fields(json_object *tags, const nl_record *record, const nl_record *earlier, jaeger_space *space)
 {
     for (size_t i = 0; i < record->field_count; i++) {
         const nl_field *field = &record->fields[i];
         if (otlp_id_kind_of(field->name) == OTLP_ID_NONE && !nl_string_is(field->name, "SPAN.KIND") &&
-            !has_equal(earlier, field))
+            !has_equal(earlier, field) && take_tag(space))
             add_field(tags, field);
     }
 }
 
-static json_object *tags_of(request_stream *s, const stream_span *span)
+static json_object *tags_of(request_stream *s, const stream_span *span, jaeger_space *space)
 {
     json_object *tags = json_object_new_array();
     const nl_record *begin = span->begin != STREAM_NONE ? request_stream_record(s, span->begin, 0) : NULL;
@@ -161,22 +167,22 @@ static json_object *tags_of(request_stream *s, const stream_span *span)
     if (is_whole_request(span))
         add_tag(tags, nl_string_of("request"), "string", json_text(span->name));
     if (begin != NULL)
-        add_fields(tags, begin, NULL);
+        add_fields(tags, begin, NULL, space);
     if (end != NULL)
-        add_fields(tags, end, begin);
+        add_fields(tags, end, begin, space);
     return tags;
 }
 
 /* Returns the points of a span, which Jaeger calls logs. */
-static json_object *logs_of(request_stream *s, const stream_request *r, const stream_span *span)
+static json_object *logs_of(request_stream *s, const stream_request *r, const stream_span *span, jaeger_space *space)
 {
     json_object *logs = json_object_new_array();
-    for (size_t i = 0; i < span->point_count; i++) {
+    for (size_t i = 0; i < span->point_count && take_tag(space); i++) {
         const nl_record *record = request_stream_record(s, r->points[span->first_point + i], 0);
         json_object *log = json_object_new_object(), *fields = json_object_new_array();
         json_add_int(log, "timestamp", record->time_ns / 1000);
         add_tag(fields, nl_string_of("event"), "string", text_of(record->event));
-        add_fields(fields, record, NULL);
+        add_fields(fields, record, NULL, space);
         json_object_object_add(log, "fields", fields);
         json_object_array_add(logs, log);
     }
@@ -205,7 +211,7 @@ static char *find_process(json_object *processes, GHashTable *keys, const nl_rec
 }
 
 static json_object *span_new(request_stream *s, const stream_request *r, size_t i, const char *trace,
-                             const span_id *ids)
+                             const span_id *ids, jaeger_space *space)
 {
     const stream_span *span = &r->spans[i];
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -224,17 +230,21 @@ static json_object *span_new(request_stream *s, const stream_request *r, size_t 
     json_object_object_add(o, "references", references);
     json_add_int(o, "startTime", span->begin_ns / 1000);
     json_add_int(o, "duration", (span->end_ns - span->begin_ns) / 1000);
-    json_object_object_add(o, "tags", tags_of(s, span));
-    json_object_object_add(o, "logs", logs_of(s, r, span));
+    json_object_object_add(o, "tags", tags_of(s, span, space));
+    json_object_object_add(o, "logs", logs_of(s, r, span, space));
     return o;
 }
 
-json_object *jaeger_trace_new(request_stream *s, const stream_request *r, const char *trace, const span_id *ids)
+json_object *jaeger_trace_new(request_stream *s, const stream_request *r, const char *trace, const span_id *ids,
+                              jaeger_space *space)
 {
     json_object *o = json_object_new_object(), *spans = json_object_new_array(), *processes = json_object_new_object();
     GHashTable *keys = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    for (size_t i = 0; i < r->span_count; i++) {
-        json_object *span = span_new(s, r, i, trace, ids);
+    const size_t count = MIN(r->span_count, space->spans);
+    space->is_cut = space->is_cut || count < r->span_count;
+    space->spans -= count;
+    for (size_t i = 0; i < count; i++) {
+        json_object *span = span_new(s, r, i, trace, ids, space);
         json_add_text(span, "processID", find_process(processes, keys, request_stream_span_record(s, &r->spans[i])));
         json_object_array_add(spans, span);
     }

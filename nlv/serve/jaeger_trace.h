@@ -24,12 +24,25 @@ typedef struct jaeger_search {
 } jaeger_search;
 
 /*
- * Return whether the current request of a stream matches, its trace with the IDs of span_ids_choose, and the time at
- * which it starts. The caller owns the trace. Call them only during a call of user.request.
+ * Return whether the current request of a stream matches, and the time at which it starts. Call them only during a call
+ * of user.request.
  */
 bool jaeger_search_matches(const jaeger_search *q, request_stream *s, const stream_request *r);
-json_object *jaeger_trace_new(request_stream *s, const stream_request *r, const char *trace, const span_id *ids);
 int64_t jaeger_trace_start(const stream_request *r);
+
+/* The number of spans and tags that an answer may still have. */
+typedef struct jaeger_space {
+    size_t spans, tags;
+    bool is_cut; /* spans or tags were left out */
+} jaeger_space;
+
+/*
+ * Returns the current request as a trace with the IDs of span_ids_choose. Leaves out the spans and tags that do not fit
+ * into `space`, and subtracts the others from it. The caller owns the trace. Call it only during a call of
+ * user.request.
+ */
+json_object *jaeger_trace_new(request_stream *s, const stream_request *r, const char *trace, const span_id *ids,
+                              jaeger_space *space);
 
 /*
  * Returns the operation of a span: its name or, for a span that stands for a whole request, "request". Such a span has

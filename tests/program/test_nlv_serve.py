@@ -375,11 +375,52 @@ class JaegerApi(ServeCase):
         self.assertEqual(self.get_document("/api/dependencies?endTs=1767268900000&lookback=604800000")["data"],
                          [{"parent": "front", "child": "back", "callCount": 40}])
 
+    def test_requests_of_one_name_have_different_traces(self):
+        log = self.scratch / "c.log"
+        log.write_text("".join(f"DATE=202601011200{i:02d}.{ms:06d} HOST=a PROG=p TID=7 LVL=Usage NL.EVNT=Handle.{event} I={i}\n"
+                               for i in range(50) for ms, event in [(1000, "start"), (9000, "end")]))
+        self.process.terminate()
+        self.serve(log)
+        support.wait_until(lambda: self.get_document("/state")["requests"] == 50, what="all requests")
+        traces = self.get_document("/api/traces?limit=100")["data"]
+        self.assertEqual(len({trace["traceID"] for trace in traces}), 50)
+        for trace in traces[3], traces[30]:
+            self.assertEqual(self.get_document(f"/api/traces/{trace['traceID']}")["data"], [trace])
+
+    def test_the_size_of_an_answer_is_bounded(self):
+        log = self.scratch / "d.log"
+        log.write_text("".join(
+            f"DATE=2026010112{i:02d}{n // 100:02d}.{n % 100:02d}{n % 10}000 HOST=a PROG=p LVL=Usage NL.EVNT={event} REQ.ID=r{i} "
+            + " ".join(f"F{k}={n}" for k in range(8)) + "\n"
+            for i in range(15) for n in range(3000) for event in ["Work.start" if n == 0 else "Work.end" if n == 2999 else "Step"]))
+        self.process.terminate()
+        self.serve(log)
+        support.wait_until(lambda: self.get_document("/state")["found"] == 1, what="all requests")
+        small = self.get_document("/api/traces?limit=2")
+        self.assertEqual((len(small["data"]), small["errors"]), (2, None))
+        large = self.get_document("/api/traces?limit=100")
+        self.assertIn("the reply is too large", large["errors"][0]["msg"])
+        tags = sum(len(log["fields"]) for trace in large["data"] for span in trace["spans"] for log in span["logs"])
+        self.assertLess(tags, 350000)
+
+    def test_durations_in_nanoseconds(self):
+        log = self.scratch / "e.log"
+        log.write_text("".join(f'{{"time":"2026-01-01T12:00:{i % 60:02d}.{i:06d}Z","prog":"p","msg":"Get","id":"q{i}","duration":{50000 + i}}}\n'
+                               for i in range(200)) +
+                       '{"time":"2026-01-01T12:01:00Z","prog":"p","msg":"Get","id":"last","duration":9000000000}\n')
+        self.process.terminate()
+        self.serve(log)
+        support.wait_until(lambda: self.get_document("/state")["requests"] >= 200 and self.get_document("/state")["settled"], what="all requests")
+        traces = self.get_document("/api/traces?limit=5&maxDuration=1s")["data"]
+        self.assertEqual(len(traces), 5)
+        self.assertLess(max(span["duration"] for trace in traces for span in trace["spans"]), 1000)
+
     def test_invalid_requests(self):
         self.assertEqual(self.get("/api/services", token=False)[0].status, 401)
         for path, status in [("/api/", 404), ("/api/metrics/latencies", 404), ("/api/traces/nosuch", 404), ("/api/traces/" + "f" * 3000, 404),
                              ("/api/traces?start=x", 400), ("/api/traces?start=99999999999999999999", 400), ("/api/traces?minDuration=5", 400),
-                             ("/api/traces?minDuration=1e400s", 400), ("/api/traces?tags=%7B", 400), ("/api/traces?tags=[1]", 400),
+                             ("/api/traces?minDuration=1e400s", 400), ("/api/traces?tags=%7B", 400), ("/api/traces?tags=%7B%22error%22:null%7D", 400), ("/api/traces?tags=%7B%7Dx", 400),
+                             ("/api/traces?tags=" + urllib.parse.quote(json.dumps({str(i): 1 for i in range(17)})), 400), ("/api/traces?tags=[1]", 400),
                              ("/api/operations", 400), ("/api/dependencies?endTs=-1", 400), ("/api/traces?" + "a=b&" * 40, 400),
                              ("/api/services/operations", 200), ("/api/traces?service=%00", 400)]:
             response, body = self.get(path)
