@@ -261,7 +261,7 @@ static int reason_of_call(nl_string call)
  * system call, or -1. */
 static int state_of_mask(int64_t mask, int reason)
 {
-    enum { UNINTERRUPTIBLE = 2, ENDED = 16 | 32 | 64, IDLE = 128, PREEMPTED = 256 };
+    enum { UNINTERRUPTIBLE = 2, ENDED = 16 | 32, IDLE = 128, PREEMPTED = 256 };
     if (mask == 0 || mask >= PREEMPTED)
         return THREAD_RUNNABLE;
     if (mask & ENDED)
@@ -295,8 +295,8 @@ static bool take_derived(thread_collector *c, const nl_record *record, uint64_t 
                       .end_ns = record->time_ns,
                       .place = place,
                       .name = kinds[kind].state};
-    if (bar.name == THREAD_WAITING && find_int(record, "STATE", &mask))
-        bar.name = (uint16_t)MAX(state_of_mask(mask, -1), 0);
+    if (bar.name == THREAD_WAITING && find_int(record, "STATE", &mask) && state_of_mask(mask, -1) >= 0)
+        bar.name = (uint16_t)state_of_mask(mask, -1);
     if (t != NULL)
         add_bar(c, kinds[kind].is_wait ? t->waits : t->states, &bar);
     return true;
@@ -517,8 +517,17 @@ typedef struct kernel_now {
     int state; /* thread_state; -1: unknown */
     int reason;
     int64_t since_ns, locked_ns; /* begin of the state; begin of a wait for a lock, or INT64_MIN */
+    guint losses;                /* number of losses of the host when the thread's latest event was taken */
     GArray *states, *waits;      /* thread_bar */
 } kernel_now;
+
+/* The data for taking the kernel's events in order of time. */
+typedef struct kernel_walk {
+    const thread_collector *c;
+    kernel_now *threads;
+    key_map processors; /* maps a processor to the index plus 1 of the thread that runs on it */
+    GArray *losses;     /* guint: number of losses, by number of the host */
+} kernel_walk;
 
 static gint compare_events(gconstpointer a, gconstpointer b)
 {
@@ -561,17 +570,29 @@ static void switch_in(kernel_now *threads, key_map *processors, const kernel_eve
         set_state(&threads[event->thread], event, THREAD_RUNNING);
 }
 
-static void take_event(const thread_collector *c, kernel_now *threads, key_map *processors, const kernel_event *event)
+/* Forgets the state of a thread if events of its host have been lost since the thread's latest event. */
+static void note_losses(const kernel_walk *w, kernel_now *t, uint16_t host)
 {
-    kernel_now *t = event->thread != NO_THREAD ? &threads[event->thread] : NULL;
-    if (event->kind == KERNEL_IN)
-        switch_in(threads, processors, event);
-    for (guint i = 0; event->kind == KERNEL_LOST && i < c->kernel->len; i++) {
-        if (((const kernel_thread *)g_ptr_array_index(c->kernel, i))->host != event->host)
-            continue;
-        threads[i].state = threads[i].reason = -1;
-        threads[i].locked_ns = INT64_MIN;
+    const guint losses = host < w->losses->len ? g_array_index(w->losses, guint, host) : 0;
+    if (t->losses == losses)
+        return;
+    t->losses = losses;
+    t->state = t->reason = -1;
+    t->locked_ns = INT64_MIN;
+}
+
+static void take_event(kernel_walk *w, const kernel_event *event)
+{
+    kernel_now *t = event->thread != NO_THREAD ? &w->threads[event->thread] : NULL;
+    if (event->kind == KERNEL_LOST) {
+        if (event->host >= w->losses->len)
+            g_array_set_size(w->losses, event->host + 1u);
+        g_array_index(w->losses, guint, event->host)++;
     }
+    if (t != NULL)
+        note_losses(w, t, ((const kernel_thread *)g_ptr_array_index(w->c->kernel, event->thread))->host);
+    if (event->kind == KERNEL_IN)
+        switch_in(w->threads, &w->processors, event);
     if (t == NULL)
         return;
     if (event->kind == KERNEL_OUT)
@@ -588,17 +609,18 @@ static void take_event(const thread_collector *c, kernel_now *threads, key_map *
 static kernel_now *find_states(const thread_collector *c)
 {
     kernel_now *threads = g_new0(kernel_now, c->kernel->len + 1);
-    key_map processors = {0}; /* maps a processor to the index plus 1 of the thread that runs on it */
+    kernel_walk w = {.c = c, .threads = threads, .losses = g_array_new(FALSE, TRUE, sizeof(guint))};
     for (guint i = 0; i < c->kernel->len; i++) {
         const kernel_thread *k = g_ptr_array_index(c->kernel, i);
-        threads[i] = (kernel_now){-1, -1, 0, INT64_MIN, g_array_copy(k->states), g_array_copy(k->waits)};
+        threads[i] = (kernel_now){-1, -1, 0, INT64_MIN, 0, g_array_copy(k->states), g_array_copy(k->waits)};
     }
     GArray *events = g_array_copy(c->events);
     g_array_sort(events, compare_events);
     for (guint i = 0; i < events->len; i++)
-        take_event(c, threads, &processors, &g_array_index(events, kernel_event, i));
+        take_event(&w, &g_array_index(events, kernel_event, i));
     g_array_free(events, TRUE);
-    key_map_free(&processors);
+    g_array_free(w.losses, TRUE);
+    key_map_free(&w.processors);
     return threads;
 }
 
@@ -610,6 +632,39 @@ static gint compare_begins(gconstpointer a, gconstpointer b)
     if (x->begin_ns != y->begin_ns)
         return x->begin_ns < y->begin_ns ? -1 : 1;
     return (x->end_ns < y->end_ns) - (x->end_ns > y->end_ns);
+}
+
+/*
+ * Sorts bars, and splits those that overlap: at each time, only the bar that begins last remains. Binary searches by
+ * the end of a bar thus find all bars.
+ */
+static void split_overlaps(GArray *bars)
+{
+    GArray *open = g_array_new(FALSE, FALSE, sizeof(thread_bar)),
+           *parts = g_array_new(FALSE, FALSE, sizeof(thread_bar));
+    int64_t at_ns = INT64_MIN; /* the parts are complete until this time */
+    g_array_sort(bars, compare_begins);
+    for (guint i = 0; i <= bars->len; i++) {
+        const int64_t until_ns = i < bars->len ? g_array_index(bars, thread_bar, i).begin_ns : INT64_MAX;
+        while (open->len > 0 && at_ns < until_ns) {
+            thread_bar part = g_array_index(open, thread_bar, open->len - 1);
+            part.begin_ns = MAX(part.begin_ns, at_ns);
+            if (part.end_ns <= until_ns)
+                g_array_set_size(open, open->len - 1);
+            part.end_ns = MIN(part.end_ns, until_ns);
+            if (part.begin_ns < part.end_ns) {
+                g_array_append_val(parts, part);
+                at_ns = part.end_ns;
+            }
+        }
+        at_ns = MAX(at_ns, until_ns);
+        if (i < bars->len)
+            g_array_append_vals(open, &g_array_index(bars, thread_bar, i), 1);
+    }
+    g_array_set_size(bars, 0);
+    g_array_append_vals(bars, parts->data, parts->len);
+    g_array_free(open, TRUE);
+    g_array_free(parts, TRUE);
 }
 
 /* Places the spans in lanes: each span in the first lane that is free at its begin. A child is thus below its parent.
@@ -741,8 +796,8 @@ thread_list *thread_collector_list(const thread_collector *c, bool is_complete)
     l->names_threads = c->names_threads || c->kernel->len > 0;
     for (guint i = 0; i < c->kernel->len; i++) {
         const kernel_thread *k = g_ptr_array_index(c->kernel, i);
-        g_array_sort(threads[i].states, compare_begins);
-        g_array_sort(threads[i].waits, compare_begins);
+        split_overlaps(threads[i].states);
+        split_overlaps(threads[i].waits);
         if (has_states(&threads[i]))
             g_hash_table_insert(by_tid, g_strdup_printf("%s %s", k->tid, names_text(c->hosts, k->host)), &threads[i]);
     }

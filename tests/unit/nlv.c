@@ -2110,6 +2110,36 @@ static void test_states_of_threads(void **unused)
     model_free(m);
 }
 
+/* A short wait interrupts a long wait. A thread that is parked sleeps. */
+static void test_waits_that_overlap(void **unused)
+{
+    static const char *const lines[] = {
+        "20 HOST=h PROG=app NL.EVNT=Serve TID=7 PID=5 DUR.MS=19",
+        "12 HOST=h PROG=app NL.EVNT=DiskRequest TID=7 FROM=20260101120000.002 DUR.NS=10000000",
+        "5 HOST=h PROG=app NL.EVNT=FutexWait TID=7 FROM=20260101120000.004 DUR.NS=1000000",
+        "14 HOST=h PROG=app NL.EVNT=LockWait TID=7 FROM=20260101120000.011 DUR.NS=3000000",
+        "16 HOST=h PROG=app NL.EVNT=Sleep TID=7 FROM=20260101120000.015 DUR.NS=1000000 STATE=64",
+        NULL,
+    };
+    static const struct {
+        double begin_ms, end_ms;
+        thread_state state;
+    } expected[] = {{2, 4, THREAD_DISK}, {4, 5, THREAD_FUTEX}, {5, 11, THREAD_DISK}, {11, 14, THREAD_LOCK}};
+    (void)unused;
+    program_reading reading = {0};
+    model *m = read_threads(lines, &reading);
+    const thread_row *app = g_ptr_array_index(model_threads(m)->rows, 0);
+    assert_int_equal(app->waits->len, G_N_ELEMENTS(expected));
+    for (guint i = 0; i < G_N_ELEMENTS(expected); i++) {
+        check_bar(app->waits, i, expected[i].begin_ms, expected[i].end_ms);
+        assert_int_equal(g_array_index(app->waits, thread_bar, i).name, expected[i].state);
+    }
+    assert_int_equal(thread_lane_find(app->waits, after_noon(6)), 2);
+    assert_int_equal(g_array_index(app->states, thread_bar, 0).name, THREAD_WAITING);
+    assert_int_equal(app->running_ns, 0);
+    model_free(m);
+}
+
 /* ---- tracks ---- */
 
 static void test_sets_of_tracks(void **unused)
@@ -2860,6 +2890,7 @@ int main(void)
         cmocka_unit_test(test_names_are_limited),
         cmocka_unit_test(test_spans_of_threads),
         cmocka_unit_test(test_states_of_threads),
+        cmocka_unit_test(test_waits_that_overlap),
         cmocka_unit_test(test_sets_of_tracks),
         cmocka_unit_test(test_tracks_scroll_collapse_and_pin),
         cmocka_unit_test(test_rows_of_threads),
