@@ -153,8 +153,8 @@ static void write_derived(sink *s)
         write_record(s, derived);
 }
 
-/* If there are rules, passes a record to the rules, and writes the record only if it is a NetLogger.Lost record.
- * Otherwise, writes the record. The caller holds the mutex. */
+/* Without rules, writes a record. With rules, passes the record to them, and writes only NetLogger.Lost records.
+ * The caller holds the mutex. */
 static void take_record(sink *s, const nl_record *record)
 {
     static const char lost[] = "NetLogger.Lost";

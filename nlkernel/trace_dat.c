@@ -440,7 +440,8 @@ bool trace_dat_read(calls *c, const nl_filter *where, const char *data, size_t s
     if (b->bad)
         return fail_damaged("header");
     if (endian != 0 || (strcmp(version, "6") != 0 && strcmp(version, "7") != 0)) {
-        return nl_error_false(NL_ERROR_UNSUPPORTED, "trace.dat: unsupported %s; trace-cmd report converts it to text",
+        return nl_error_false(NL_ERROR_UNSUPPORTED,
+                              "trace.dat: unsupported %s; convert the file to text with trace-cmd report",
                               endian != 0 ? "byte order" : "version");
     }
     t.events = nl_memory_check(calloc(EVENT_IDS, sizeof *t.events));

@@ -43,7 +43,7 @@ void clock_shifts_learn_trace(clock_shifts *s, const request_graph *g, const awa
 /* Finds the shifts, after learning. `clocks` are the known bounds of the clocks. */
 void clock_shifts_settle(clock_shifts *s, const clock_bounds *clocks);
 
-/* Adds the shifts of their hosts to the times of events. Returns whether a time changed. */
+/* Adds to the time of each event the shift of the event's host. Returns whether a time changed. */
 bool clock_shifts_apply(const clock_shifts *s, request_event *events, size_t count);
 
 /*

@@ -466,8 +466,8 @@ static bool is_refused(nl_decoder *d, const nl_block_header *header)
 }
 
 /*
- * Reads and opens a block. Returns NL_OK if it made progress, NL_AGAIN if it needs more bytes or the block is refused,
- * and NL_END if no block comes next.
+ * Reads and opens a block. Returns NL_OK if it made progress, and NL_END if no block comes next. Returns NL_AGAIN if it
+ * needs more bytes, the block is refused, or memory has run out.
  */
 static nl_status decoder_read_block(nl_decoder *d)
 {

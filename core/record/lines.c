@@ -146,7 +146,7 @@ static bool scanner_read_time(nl_line_scanner *s, const char **at, const char *e
 
 /* ---- lines ---- */
 
-/* Returns whether the time ends at `at`: at the end of the line, or before blanks and NAME=. */
+/* Returns whether a time that was read up to `at` is complete: only blanks follow, or blanks and NAME=. */
 static bool time_ends(const char *at, const char *end, const char *limit)
 {
     if (at == end)

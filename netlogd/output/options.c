@@ -390,7 +390,7 @@ output_options output_options_of_kept(const output_options *options)
 
 bool output_options_same_target(const output_options *a, const output_options *b)
 {
-    /* If the files of two patterns share a journal, both outputs have the same target. */
+    /* Two different patterns may have the same journal (".streams"), and thus the same target. */
     char *first = output_file_name_beside(a, ".streams"), *second = output_file_name_beside(b, ".streams");
     bool same = first == NULL || second == NULL ? first == second : strcmp(first, second) == 0;
     free(first);

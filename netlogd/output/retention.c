@@ -178,8 +178,8 @@ static bool is_finished(retention *r, const output_options *options, const old_f
 }
 
 /*
- * Sets the size above which files may be deleted without keeping their requests. While the files become smaller, the
- * limit becomes lower.
+ * Sets the size above which files may be deleted without keeping their requests. When the total size of the files
+ * falls, the limit falls with it, and does not rise again.
  */
 static void set_size_limit(retention *r, const output_options *options, uint64_t total)
 {

@@ -656,7 +656,7 @@ static const sensor_field fields[] = {
      "1 with BPF, which requires CAP_BPF, CAP_PERFMON and a kernel with type information; 0 with sock_diag, which "
      "takes more time"},
     {"TcpConnections", "TCP.ENDS.WATCHED", "",
-     "1 if the kernel reports ends, which requires CAP_BPF and CAP_PERFMON, otherwise 0"},
+     "1 if the kernel reports ends of connections (requires CAP_BPF and CAP_PERFMON)"},
     {"TcpConnections", "TCP.ENDS", "", "TcpClose records so far; absent if the kernel does not report ends"},
     {"TcpConnections", "TCP.ENDS.MISSED", "",
      "connections missed so far; absent if the sensor has arguments and TCP.ENDS.WATCHED is 0"},

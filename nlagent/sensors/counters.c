@@ -205,7 +205,7 @@ static const sensor_field tcp_fields[] = {
     {"TcpSegments", "TCP.OUT", "segments/s", "segments sent, not counting retransmissions"},
     {"TcpSegments", "TCP.IN.ERRORS", "segments", "new segments received with errors"},
     {"TcpSegments", "TCP.RESETS.OUT", "segments", "new segments sent with RST"},
-    {"TcpSegments", "TCP.RESETS.IN", "connections", "new resets of connections"},
+    {"TcpSegments", "TCP.RESETS.IN", "connections", "established connections that were reset"},
     {"TcpSegments", "TCP.OPENED", "connections", "new connections that this host opened"},
     {"TcpSegments", "TCP.ACCEPTED", "connections", "new connections that other hosts opened"},
     {"TcpSegments", "TCP.FAILED", "connections", "new failures to connect"},
