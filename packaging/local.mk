@@ -83,7 +83,8 @@ endif
 
 # Directories that belong to this package; they are removed if they are empty.
 own_directories = $(includedir)/netlogger/fortran $(includedir)/netlogger/classic $(includedir)/netlogger \
-	$(libexecdir)/netlogger $(datadir)/netlogger/drawings $(datadir)/netlogger/rules $(datadir)/netlogger
+	$(libexecdir)/netlogger $(datadir)/netlogger/drawings $(datadir)/netlogger/rules \
+	$(datadir)/netlogger/schemas $(datadir)/netlogger
 
 uninstall-hook:
 	for directory in $(own_directories); do rmdir "$(DESTDIR)$$directory" 2>/dev/null || true; done
