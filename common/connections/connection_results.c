@@ -235,8 +235,11 @@ static void set_handshake(connection_result *r, const connection_entry *e, const
         g_array_index(r->slices, connection_slice, i).cause_ns[CAUSE_HANDSHAKE] *= exact_ns / seen_ns;
 }
 
-/* Returns the duration of the TLS handshake according to records of a socket's host, or 0. If the addresses were used
- * again, these are the first records after the socket's first record. */
+/*
+ * Returns the duration of the TLS handshake according to a record of a socket's host, or 0. If the addresses were used
+ * again, this is the first record after the socket's first record. The handshake begins before the socket's last
+ * record; otherwise, it belongs to a later connection.
+ */
 static double find_tls(connection_table *t, const connection_entry *e)
 {
     connection_set_ends_key(t->key, e->sent.host, e->sent.local, e->sent.peer);
@@ -244,7 +247,7 @@ static double find_tls(connection_table *t, const connection_entry *e)
     for (guint i = 0; list != NULL && i < list->len; i++) {
         const connection_tls *tls = &g_array_index(list, connection_tls, i);
         if (tls->time_ns >= e->first_ns)
-            return tls->duration_ns;
+            return (double)tls->time_ns - tls->duration_ns <= (double)e->last.time_ns ? tls->duration_ns : 0;
     }
     return 0;
 }

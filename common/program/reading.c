@@ -53,7 +53,8 @@ const nl_option program_reading_options[] = {
     {.name = "base",
      .value = "TIME",
      .set = reading_set_base,
-     .help = "For strace -tt: date of the trace (YYYY-MM-DD), because its times have no date. For perf, ftrace and CTF: time at "
+     .help = "For strace -tt: date of the trace (YYYY-MM-DD), because its times have no date. For perf, ftrace and "
+             "CTF: time at "
              "which "
              "the clock was 0"},
     {.name = "fraction",

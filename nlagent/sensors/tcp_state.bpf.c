@@ -399,8 +399,10 @@ int read_marked(struct bpf_iter__bpf_sk_storage_map *ctx)
         bpf_sk_storage_delete(&marks, sk);
         return 0;
     }
-    if (!has_port(sk->__sk_common.skc_num, __builtin_bswap16(sk->__sk_common.skc_dport)))
+    if (!has_port(sk->__sk_common.skc_num, __builtin_bswap16(sk->__sk_common.skc_dport))) {
+        bpf_sk_storage_delete(&marks, sk); /* otherwise, each reading would visit it again */
         return 0;
+    }
     __u64 now_ns = bpf_ktime_get_ns();
     bool used = mark->touched;
     mark->touched = 0;

@@ -176,18 +176,35 @@ static bool find_partial_group(failure_counts *c, const visits *v, failure_group
     return has_group;
 }
 
+/* Returns whether each request visits a place at most once. `seen` has an element for each request. */
+static bool is_visited_once(const visits *v, const place *p, uint32_t *seen, uint32_t mark)
+{
+    for (uint32_t i = p->first; i < p->first + p->count; i++) {
+        uint32_t *in = &seen[visit_at(v, v->by_place[i])->request];
+        if (*in == mark)
+            return false;
+        *in = mark;
+    }
+    return true;
+}
+
 /*
  * If nearly all visits to the main place fail, their program probably logs this place only after a failure. No visit
  * to it can then show which hosts or values fail more often. Returns the place of the same program with the most
- * visits, and marks the visits to it in the requests that fail in the main place. Otherwise, returns the main place.
+ * visits, and marks the visits to it in the requests that fail in the main place. Considers only places that each
+ * request visits at most once, because the visits of one request do not fail independently. Otherwise, returns the main
+ * place.
  */
 static uint32_t find_compared_place(const failure_counts *c, const visits *v, bool *failed)
 {
     const place *p = place_at(v, c->main_place);
     uint32_t compared = c->main_place;
+    uint32_t *seen = g_new0(uint32_t, v->requests->len + 1);
     for (guint i = 0; i < v->places->len && c->by_place[c->main_place] > ALWAYS_MIN * p->count; i++)
-        if (place_at(v, i)->program == p->program && place_at(v, i)->count > place_at(v, compared)->count)
+        if (place_at(v, i)->program == p->program && place_at(v, i)->count > place_at(v, compared)->count &&
+            is_visited_once(v, place_at(v, i), seen, i + 1))
             compared = i;
+    g_free(seen);
     bool *in_request = g_new0(bool, v->requests->len + 1);
     for (uint32_t i = p->first; i < p->first + p->count; i++)
         in_request[visit_at(v, v->by_place[i])->request] |= c->visits[v->by_place[i]];

@@ -326,7 +326,8 @@ char *waterfall_describe(const waterfall *w, unsigned row)
     const waterfall_row *s = row_at(w, row);
     char took[32], begin[32], path[32], median[32], certainty[64] = "";
     if (s->inferred)
-        g_snprintf(certainty, sizeof certainty, "; inferred: this order holds in %.0f %% of the requests", 100 * s->certainty);
+        g_snprintf(certainty, sizeof certainty, "; inferred: this order holds in %.0f %% of the requests",
+                   100 * s->certainty);
     axis_span_label((double)(s->end_ns - s->begin_ns), took);
     axis_span_label((double)s->begin_ns, begin);
     axis_span_label((double)s->path_ns, path);

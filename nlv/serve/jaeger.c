@@ -24,7 +24,9 @@ enum {
     LIMIT_MAX = 1500,
     SPANS_MAX = 50000, /* maximum numbers of spans and of tags in an answer */
     TAGS_MAX = 300000,
+    BYTES_MAX = 32 << 20,            /* maximum size of the texts of tags in an answer */
     WAITING_MAX = 2,                 /* maximum number of searches that wait; each occupies a thread of the server */
+    START_BITS = 44,                 /* see number_of */
     SAME_START_US = 5000,            /* corrections of clocks may change the start of a request by so much */
     NAMES_MAX_COUNT = 20000,         /* maximum number of services and operations */
     PART_RECORDS = 20000,            /* number of records in the first part of a search */
@@ -61,11 +63,12 @@ typedef struct walk {
     int64_t from_ns, to_ns;      /* take the requests that start in [from_ns, to_ns) */
     const jaeger_search *search; /* NULL: traces are not searched by their spans */
     const char *trace;           /* NULL: any trace ID */
-    bool is_made;                /* `trace` has the name and the start of a request (number_of) */
-    bool is_building;            /* the second reading of a part, which makes the traces that the first one has found */
-    GHashTable *calls;           /* "PARENT\nCHILD" -> number of calls (gsize), or NULL */
-    record_sample records;       /* records that were read, but not yet added to the stream */
-    GArray *found;               /* found_trace, newest first */
+    uint64_t away_us;      /* if is_made: difference between the start of the found request and the wanted start */
+    bool is_made;          /* `trace` has the name and the start of a request (number_of) */
+    bool is_building;      /* the second reading of a part, which makes the traces that the first one has found */
+    GHashTable *calls;     /* "PARENT\nCHILD" -> number of calls (gsize), or NULL */
+    record_sample records; /* records that were read, but not yet added to the stream */
+    GArray *found;         /* found_trace, newest first */
     size_t limit;
     guint built; /* number of traces at the start of `found` that have been made */
     jaeger_space space;
@@ -138,19 +141,20 @@ static void add_found(walk *w, found_trace t)
 }
 
 /*
- * Returns the number that replaces a missing trace ID: the hash of the request's name, and its start in microseconds,
- * each with 32 bits.
+ * Returns the number that replaces a missing trace ID: 20 bits of the hash of the request's name, and its start in
+ * microseconds, modulo 2^44 (half a year).
  */
 static uint64_t number_of(uint32_t name_hash, int64_t start_ns)
 {
-    return (uint64_t)name_hash << 32 | (uint32_t)(start_ns / 1000);
+    return (uint64_t)(name_hash >> (32 - (64 - START_BITS))) << START_BITS |
+           ((uint64_t)(start_ns / 1000) & ((UINT64_C(1) << START_BITS) - 1));
 }
 
-/* Returns the difference of the starts in two numbers of the same name in microseconds, or UINT32_MAX. */
-static uint32_t difference_us(uint64_t a, uint64_t b)
+/* Returns the difference of the starts in two numbers of the same name in microseconds, or UINT64_MAX. */
+static uint64_t difference_us(uint64_t a, uint64_t b)
 {
-    const uint32_t apart_us = (uint32_t)a - (uint32_t)b;
-    return a >> 32 == b >> 32 ? MIN(apart_us, -apart_us) : UINT32_MAX;
+    const uint64_t mask = (UINT64_C(1) << START_BITS) - 1, apart_us = (a - b) & mask;
+    return a >> START_BITS == b >> START_BITS ? MIN(apart_us, mask + 1 - apart_us) : UINT64_MAX;
 }
 
 /* Returns whether the trace ID `trace` was made from the number, and sets it. */
@@ -200,6 +204,15 @@ static void find_trace_of(walk *w, const stream_request *r, int64_t start_ns)
         g_free(ids);
         if (!is_wanted)
             return;
+    }
+    uint64_t wanted;
+    if (w->is_made && parse_made(w->trace, &wanted)) {
+        /* of several requests with this name, the one whose start is nearest */
+        const uint64_t away_us = difference_us(wanted, number_of(request_name_hash(r->name), start_ns));
+        if (w->found->len > w->built && away_us >= w->away_us)
+            return;
+        w->away_us = away_us;
+        g_array_set_size(w->found, w->built);
     }
     if (w->found->len < w->limit || start_ns > g_array_index(w->found, found_trace, w->found->len - 1).start_ns)
         add_found(w, (found_trace){start_ns, NULL});
@@ -356,15 +369,22 @@ static void walk_range(walk *w, int64_t from_ns, int64_t to_ns)
 static bool walk_listed(walk *w, uint64_t number)
 {
     model *m = w->jaeger->model;
-    const uint32_t hash = w->is_made ? (uint32_t)(number >> 32) : request_name_hash(w->trace);
+    const uint32_t hash = request_name_hash(w->trace);
     GArray *requests = g_array_new(FALSE, FALSE, sizeof(request_summary));
     model_lock(m);
     const request_list *l = model_requests(m);
+    uint64_t nearest_us = 2 * SAME_START_US + 1;
     for (uint32_t i = 0; l != NULL && i < l->count; i++) {
         const request_summary *r = request_list_at(l, i);
-        if (r->name_hash == hash &&
-            (!w->is_made || difference_us(number, number_of(hash, r->start_ns)) <= 2 * SAME_START_US))
-            g_array_append_val(requests, *r);
+        const uint64_t away_us =
+            w->is_made ? difference_us(number, number_of(r->name_hash, r->start_ns)) : nearest_us - 1;
+        if (away_us >= nearest_us || (!w->is_made && r->name_hash != hash))
+            continue;
+        if (w->is_made) { /* only the request whose start is nearest */
+            nearest_us = away_us;
+            g_array_set_size(requests, 0);
+        }
+        g_array_append_val(requests, *r);
     }
     const bool is_complete = l != NULL && l->dropped == 0 && model_requests_progress(m) >= 1;
     model_unlock(m);
@@ -390,7 +410,7 @@ static walk walk_new(jaeger *j, size_t limit, gint64 time_us)
 {
     return (walk){.jaeger = j,
                   .limit = limit,
-                  .space = {.spans = SPANS_MAX, .tags = TAGS_MAX},
+                  .space = {.spans = SPANS_MAX, .tags = TAGS_MAX, .bytes = BYTES_MAX},
                   .reached_ns = INT64_MAX,
                   .found = g_array_new(FALSE, FALSE, sizeof(found_trace)),
                   .deadline_us = g_get_monotonic_time() + time_us};

@@ -135,11 +135,16 @@ static bool has_equal(const nl_record *record, const nl_field *field)
     return false;
 }
 
-/* Returns whether a further tag fits into the answer. */
-static bool take_tag(jaeger_space *space)
+/* Returns whether a further tag with texts of this size fits into the answer. */
+static bool take_tag(jaeger_space *space, size_t size)
 {
-    space->is_cut = space->is_cut || space->tags == 0;
-    return space->tags > 0 && space->tags-- > 0;
+    if (space->tags == 0 || space->bytes < size) {
+        space->is_cut = true;
+        return false;
+    }
+    space->tags--;
+    space->bytes -= size;
+    return true;
 }
 
 /* Adds the fields of a record, except identifiers and fields that `earlier` (or NULL) has with the same value. */
@@ -148,7 +153,8 @@ static void add_fields(json_object *tags, const nl_record *record, const nl_reco
     for (size_t i = 0; i < record->field_count; i++) {
         const nl_field *field = &record->fields[i];
         if (otlp_id_kind_of(field->name) == OTLP_ID_NONE && !nl_string_is(field->name, "SPAN.KIND") &&
-            !has_equal(earlier, field) && take_tag(space))
+            !has_equal(earlier, field) &&
+            take_tag(space, field->name.size + (field->type == NL_TYPE_STRING ? field->string.size : 0)))
             add_field(tags, field);
     }
 }
@@ -177,7 +183,7 @@ static json_object *tags_of(request_stream *s, const stream_span *span, jaeger_s
 static json_object *logs_of(request_stream *s, const stream_request *r, const stream_span *span, jaeger_space *space)
 {
     json_object *logs = json_object_new_array();
-    for (size_t i = 0; i < span->point_count && take_tag(space); i++) {
+    for (size_t i = 0; i < span->point_count && take_tag(space, 0); i++) {
         const nl_record *record = request_stream_record(s, r->points[span->first_point + i], 0);
         json_object *log = json_object_new_object(), *fields = json_object_new_array();
         json_add_int(log, "timestamp", record->time_ns / 1000);

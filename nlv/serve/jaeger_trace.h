@@ -30,9 +30,9 @@ typedef struct jaeger_search {
 bool jaeger_search_matches(const jaeger_search *q, request_stream *s, const stream_request *r);
 int64_t jaeger_trace_start(const stream_request *r);
 
-/* The number of spans and tags that an answer may still have. */
+/* The numbers of spans and tags, and the size of the tags' texts in bytes, that an answer may still have. */
 typedef struct jaeger_space {
-    size_t spans, tags;
+    size_t spans, tags, bytes;
     bool is_cut; /* spans or tags were left out */
 } jaeger_space;
 

@@ -2286,6 +2286,25 @@ class Nldiag(support.Case):
             causes = [c for c in self.diagnosed_of(records, options=())["causes"] if c["cause"] == "failures"]
             self.assertEqual([(c["span"], c["host"]) for c in causes], [("Report", expected)])
 
+    def test_visits_of_one_failed_request_count_once(self):
+        """Requests visit many hosts and fail by chance. The visits of a failed request do not show that a host or a time is worse."""
+        for seed in 1, 2, 3:
+            chance, at, records = random.Random(seed), 0.0, []
+            for n in range(1000):
+                at += chance.expovariate(10)
+                now, ids = at, f"TRACE.ID={n}"
+                for k in range(12):
+                    end, span = now + 0.003 * chance.lognormvariate(0, 0.4), f"SPAN.ID={n * 20 + k}"
+                    host = f"b{chance.randrange(20)}"
+                    records += [(now, host, "Lookup.start", f"{ids} {span}"), (end, host, "Lookup.end", f"{ids} {span}")]
+                    now = end + 0.0005
+                if chance.random() < 0.03:
+                    records += [(now, "b0", "Report.start", f"{ids} SPAN.ID={n * 20 + 15}"), (now + 0.001, "b0", "Report.end", f"{ids} SPAN.ID={n * 20 + 15} STATUS=1")]
+            causes = [c for c in self.diagnosed_of(records, options=())["causes"] if c["cause"] == "failures"]
+            for c in causes:
+                self.assertTrue(c["host"] in (None, "b0") and "explained" in c and c["explained"] <= 1, c)
+                self.assertNotIn("at this time", json.dumps(c))
+
     def test_partial_failures(self):
         """A step fails, but the request succeeds: a fault if one host fails, or if nearly all visits fail. A few failures show neither."""
         for name, fails, expected in (("one host", lambda c, n: c.random() < (0.4 if n % 3 == 1 else 0.02), [("failures", "Store0", "b1")]),

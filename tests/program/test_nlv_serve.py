@@ -377,14 +377,14 @@ class JaegerApi(ServeCase):
 
     def test_requests_of_one_name_have_different_traces(self):
         log = self.scratch / "c.log"
-        log.write_text("".join(f"DATE=202601011200{i:02d}.{ms:06d} HOST=a PROG=p TID=7 LVL=Usage NL.EVNT=Handle.{event} I={i}\n"
-                               for i in range(50) for ms, event in [(1000, "start"), (9000, "end")]))
+        log.write_text("".join(f"DATE=20260101120000.{i * 1000 + us:06d} HOST=a PROG=p TID=7 LVL=Usage NL.EVNT=Handle.{event}{more}\n"
+                               for i in range(200) for us, event, more in [(100, "start", f" I={i}"), (900, "end", "")]))
         self.process.terminate()
         self.serve(log)
-        support.wait_until(lambda: self.get_document("/state")["requests"] == 50, what="all requests")
-        traces = self.get_document("/api/traces?limit=100")["data"]
-        self.assertEqual(len({trace["traceID"] for trace in traces}), 50)
-        for trace in traces[3], traces[30]:
+        support.wait_until(lambda: self.get_document("/state")["requests"] == 200, what="all requests")
+        traces = self.get_document("/api/traces?limit=1000")["data"]
+        self.assertEqual(len({trace["traceID"] for trace in traces}), 200)
+        for trace in traces[::10] + traces[-3:]:
             self.assertEqual(self.get_document(f"/api/traces/{trace['traceID']}")["data"], [trace])
 
     def test_the_size_of_an_answer_is_bounded(self):
@@ -402,6 +402,14 @@ class JaegerApi(ServeCase):
         self.assertIn("the reply is too large", large["errors"][0]["msg"])
         tags = sum(len(log["fields"]) for trace in large["data"] for span in trace["spans"] for log in span["logs"])
         self.assertLess(tags, 350000)
+        long = self.scratch / "f.log"
+        long.write_text("".join(f"DATE=2026010112{i // 60:02d}{i % 60:02d}.{us:06d} HOST=a PROG=p LVL=Usage NL.EVNT=Work.{event} REQ.ID=r{i} TEXT={'x' * 20000}\n"
+                                for i in range(3000) for us, event in [(100, "start"), (900, "end")]))
+        self.process.terminate()
+        self.serve(long)
+        support.wait_until(lambda: self.get_document("/state")["found"] == 1, what="all requests")
+        response, body = self.get("/api/traces?limit=1500")
+        self.assertLess(len(body), 50 << 20)
 
     def test_durations_in_nanoseconds(self):
         log = self.scratch / "e.log"

@@ -19,7 +19,7 @@ typedef struct found_span {
     bool is_server, replied, failed, has_unknown;
     span_cause cause;
     int64_t begin_ns, end_ns;
-    uint64_t tls_us; /* the value of TLS.HANDSHAKE, or 0 */
+    int64_t tls_us; /* the value of TLS.HANDSHAKE, or 0 */
 } found_span;
 
 typedef struct world {
@@ -68,7 +68,7 @@ static void keep(void *user, span *s)
     f->end_ns = s->end_ns;
     nl_field tls;
     if (nl_record_find(record, "TLS.HANDSHAKE", &tls))
-        assert_true(nl_field_uint(&tls, &f->tls_us));
+        assert_true(nl_field_int(&tls, &f->tls_us));
     nl_record_free(record);
 }
 
