@@ -288,7 +288,7 @@ static bool next_word(nl_string *text, nl_string *word)
     return word->size > 0;
 }
 
-/* Removes the next NAME=KIND from *kinds. Returns false if there is none. */
+/* Removes the next NAME=KIND from *kinds. Returns false if *kinds has no further pair. */
 static bool next_kind(nl_string *kinds, nl_string *name, nl_string *kind)
 {
     nl_string word;

@@ -128,7 +128,8 @@ static bool know_thread(void)
     return true;
 }
 
-/* Begins a stream in an empty ring of a thread that has ended, and returns the ring, or NULL if there is none. */
+/* Begins a stream in an empty ring of a thread that has ended, and returns the ring. Returns NULL without such a ring.
+ */
 static nl_ring *reuse_ring(nl_log *log)
 {
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {

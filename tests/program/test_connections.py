@@ -880,7 +880,7 @@ class Netem(support.Case):
     def test_path_and_loss(self):
         machine = guest.Guest(self, "netem", ("sch_netem",))
         for name in "sh", "ip", "tc", "sleep", "iperf3":
-            if shutil.which(name) is None:
+            if not shutil.which(name):
                 self.skipTest(f"{name} is not installed")
             machine.add(os.path.realpath(shutil.which(name)), name)
         machine.add(support.program("nlagent/sensor"), "nlsensor")
@@ -985,7 +985,7 @@ class Requests(support.Case):
         for offset, size, named in ((0, 40000, True), (55000, 30000, False), (None, 0, True)):
             events = []
             for at, text in self.events(slow_us=900000, count=39, period_us=1000000):
-                part = "" if offset is None else f" TCP.OFFSET={at // 1000000 * 100000 + offset} TCP.SIZE={size}"
+                part = f" TCP.OFFSET={at // 1000000 * 100000 + offset} TCP.SIZE={size}" if size else ""
                 events.append((at, f"{text} TCP.LOCAL=10.0.0.2:80 TCP.PEER=10.0.0.1:5{part}" if "EVNT=Got" in text else text))
             log = self.written([*events, *records, *self.address_of_b()])
             result = self.run_program(support.program("nltools/nldiag"), "--json", "--id", "ID", log)
