@@ -456,7 +456,8 @@ bool nl_producer_know_site(nl_event_site *site)
         return true;
     const nl_visit visit = nl_enter();
     nl_registry_lock();
-    bool known = site->id != 0 || nl_site_register(site);
+    /* While the process ends, at_exit removes the shared memory: do not create it again. The event will be rejected. */
+    bool known = site->id != 0 || __atomic_load_n(&ended, __ATOMIC_SEQ_CST) || nl_site_register(site);
     nl_registry_unlock();
     nl_leave(&visit);
     return known;

@@ -89,11 +89,12 @@ static bool reopen_directory(void)
     return nl_identity_holds(&lock_identity, lock_file) || session_lock(directory, 0);
 }
 
-/* Returns the descriptor of the directory, which the first call creates; -1 with errno on failure. */
-static int open_directory(void)
+/* Returns the descriptor of the directory, which the first call with `create` creates; -1 with errno on failure. */
+static int open_directory(bool create)
 {
     pthread_mutex_lock(&directory_mutex);
-    if (directory_state == NOT_YET) {
+    errno = ENOENT;
+    if (directory_state == NOT_YET && create) {
         directory_state = make_directory() ? MADE : NONE;
         creation_errno = errno;
     }
@@ -107,7 +108,7 @@ static int open_directory(void)
 
 static int open_file(const nl_mapping *mapping, int flags)
 {
-    int in = open_directory();
+    int in = open_directory((flags & O_CREAT) != 0);
     return in >= 0 ? openat(in, mapping->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600) : -1;
 }
 
@@ -160,8 +161,7 @@ static bool reserve(int fd, size_t from, size_t to)
 static void unlink_file(const nl_mapping *mapping)
 {
     int saved = errno;
-    int in = mapping->named && directory_state == MADE ? open_directory()
-                                                       : -1; /* after fork, the directory belongs to the parent */
+    int in = mapping->named ? open_directory(false) : -1; /* after fork, the directory belongs to the parent */
     if (in >= 0)
         unlinkat(in, mapping->name, 0);
     errno = saved;
@@ -293,7 +293,7 @@ const char *nl_session_directory(void)
 
 void nl_session_remove(void)
 {
-    int in = directory_state == MADE && !kept ? open_directory() : -1;
+    int in = !kept ? open_directory(false) : -1;
     if (in >= 0) {
         unlinkat(in, "lock", 0);
         rmdir(directory_path);

@@ -100,6 +100,29 @@ int connect(int fd, const struct sockaddr *address, socklen_t size)
 }
 """
 
+# The exit handler runs after the library's destructor, because it is registered before the libraries are initialised.
+LATE = r"""
+#include <netlogger.h>
+#include <stdlib.h>
+static nl_log *log_;
+static void log_late(int status, void *user)
+{
+    NL_EVENT(log_, NL_USAGE, "Late", "A", 1);
+}
+static void watch(void)
+{
+    on_exit(log_late, NULL);
+}
+__attribute__((section(".preinit_array"), used)) static void (*first)(void) = watch;
+int main(int argc, char **argv)
+{
+    log_ = nl_open("late", argv[1]);
+    if (argc > 2)
+        NL_EVENT(log_, NL_USAGE, "Early", "A", 1);
+    return 0;
+}
+"""
+
 
 class Nlrecover(support.Case):
     def setUp(self):
@@ -172,6 +195,17 @@ class Nlrecover(support.Case):
         self.assertLessEqual(events, accepted + processes * threads)  # the process ended before the thread counted the event
         self.assertEqual(list(self.shm.iterdir()), [])
         self.assertIn("the program is ending; events that its threads still log are lost", result.stderr)
+
+    def test_first_event_of_a_place_after_the_end(self):
+        """When the process has ended its logs, the first event of a place does not create the shared memory again."""
+        program = self.compile_client(LATE)
+        for arguments in [], ["early"]:
+            log = self.scratch / "late.log"
+            result = self.run_program(program, f"file:{log}", *arguments, env=self.environment)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(log.read_text().count(" NL.EVNT=Early ") if log.exists() else 0, len(arguments))
+            self.assertIn("the program is ending; events that its threads still log are lost", result.stderr)
+            self.assertEqual(list(self.shm.iterdir()), [])
 
     def test_control_characters_of_a_name_are_not_printed(self):
         """The shared memory belongs to another user. Its names may contain control sequences for terminals, or text that looks
