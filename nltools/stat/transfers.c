@@ -23,6 +23,7 @@ typedef struct transfer {
 
 struct transfers {
     GArray *all; /* transfer */
+    double bytes;
     uint64_t left_out;
 };
 
@@ -58,11 +59,12 @@ void transfers_add(transfers *t, int64_t begin_ns, int64_t end_ns, double bytes,
     bool named = t->all->len < TRANSFER_NAMES_MAX;
     transfer x = {begin_ns, end_ns, bytes, named ? g_strdup(host) : NULL, named ? g_strdup(what) : NULL};
     g_array_append_val(t->all, x);
+    t->bytes += bytes;
 }
 
 size_t transfers_count(const transfers *t)
 {
-    return t->all->len;
+    return t->bytes > (double)TRANSFER_PACKET * t->all->len ? t->all->len : 0;
 }
 
 /* ---- sums ---- */

@@ -13,7 +13,7 @@
 #include <glib.h>
 #include <json-c/json.h>
 
-enum { TRANSFERS_MAX = 1 << 20, TRANSFER_NAMES_MAX = 1000 };
+enum { TRANSFERS_MAX = 1 << 20, TRANSFER_NAMES_MAX = 1000, TRANSFER_PACKET = 1460 /* bytes of a packet */ };
 
 typedef struct transfers transfers;
 
@@ -24,6 +24,8 @@ void transfers_free(transfers *t); /* t may be NULL */
  * TRANSFER_NAMES_MAX names. */
 void transfers_add(transfers *t, int64_t begin_ns, int64_t end_ns, double bytes, const char *host, const char *what);
 
+/* Returns the number of transfers to report. Returns 0 if their mean size is at most TRANSFER_PACKET, because the rate
+ * of messages of one packet says nothing about the network. */
 size_t transfers_count(const transfers *t);
 
 /* transfers_print prints a table. transfers_json returns JSON, which the caller frees with json_object_put.

@@ -553,6 +553,13 @@ class Nlstat(support.Case):
         self.assertEqual(self.run_program(self.nlstat, "--plot", picture, log).returncode, 0)
         self.assertGreater(picture.stat().st_size, 1000)
 
+    def test_messages_of_one_packet_are_no_transfers(self):
+        for size, count in (1460, 0), (1461, 1):
+            log = self.log(f"DATE=20260101000000.000000 HOST=h PROG=p NL.EVNT=Get.start ID=1\n"
+                           f"DATE=20260101000000.010000 HOST=h PROG=p NL.EVNT=Get.end ID=1 BYTES={size}\n")
+            self.assertEqual(self.found(log)[0].get("transfers", {}).get("transfers", 0), count)
+            self.assertEqual(self.run_program(self.nlstat, log).stdout.count("Transfers: "), count)
+
     def test_comparison(self):
         """nlstat uses the same comparison as nldiag --compare, which test_nldiag tests."""
         before, after = self.log(requests(), "before.log"), self.log(requests(stretch=2), "after.log")
