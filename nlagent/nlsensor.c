@@ -216,6 +216,17 @@ static size_t measure_all(arguments *a, output *out, nl_record *record)
     return alive;
 }
 
+/* Logs what the sensors have noticed since their last measurement. */
+static void finish_all(arguments *a, output *out, nl_record *record)
+{
+    for (size_t i = 0; i < a->count && out->good; i++) {
+        const sensor *s = &a->sensors[i];
+        if (s->kind != NULL && s->kind->finish != NULL)
+            s->kind->finish(&(measurement){.state = s->state, .record = record, .emit = emit, .user = out});
+    }
+    out->good = out->good && output_flush(out);
+}
+
 /* Reads and executes commands from standard input. Returns false at end of file or after a read error. */
 static bool read_commands(arguments *a)
 {
@@ -287,9 +298,11 @@ static bool nlsensor_run(arguments *a, output *out)
         int64_t step_ns = a->interval_ns, late_ns = nl_monotonic_ns() - start_ns;
         start_ns += late_ns / step_ns > 0 ? late_ns / step_ns * step_ns : step_ns;
     }
+    if (good)
+        finish_all(a, out, record);
     nl_record_free(record);
     close(signals);
-    return good;
+    return good && out->good;
 }
 
 int main(int argc, char **argv)

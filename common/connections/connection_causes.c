@@ -230,7 +230,8 @@ static connection_sample sample_read(const nl_record *record)
 {
     static const char *const recovering[] = {"recovery", "loss", NULL}, *const connecting[] = {"syn-sent", NULL},
                              *const timeout[] = {"loss", NULL}, *const bbr[] = {"bbr", NULL},
-                             *const disk[] = {"D", NULL};
+                             *const disk[] = {"D", NULL},
+                             *const closed[] = {"fin-wait-1", "fin-wait-2", "closing", "last-ack", NULL};
     double rtt_min_us = sample_number(record, "TCP.RTT.MIN");
     return (connection_sample){
         .time_ns = record->time_ns,
@@ -267,6 +268,7 @@ static connection_sample sample_read(const nl_record *record)
         .times_out = is_text(record, "TCP.RECOVERY", timeout),
         .keeps_rate = is_text(record, "TCP.ALGORITHM", bbr),
         .connects = is_text(record, "TCP.STATE", connecting),
+        .closed = is_text(record, "TCP.STATE", closed),
     };
 }
 
@@ -449,11 +451,12 @@ static bool is_filled(const connection_sample *s)
 /*
  * Returns whether the send buffer is full and can be a limit. If the kernel adjusts the buffer, the buffer has twice
  * the size that the congestion window needs (tcp_sndbuf_expand). An adjusted buffer is therefore full only at its
- * maximum size. If the log lacks the used memory, an adjusted buffer does not count as full.
+ * maximum size. If the log lacks the used memory, an adjusted buffer does not count as full. A program that has closed
+ * the socket writes no more.
  */
 static bool is_limited_by_buffer(const connection_entry *e, const connection_sample *s)
 {
-    return is_filled(s) && (s->memory_out > 0 || !e->buffer_grows);
+    return is_filled(s) && !s->closed && (s->memory_out > 0 || !e->buffer_grows);
 }
 
 /*
@@ -474,7 +477,8 @@ static connection_cause full_cause(const connection_entry *e, const connection_s
     if (is_window_full(b) || (b->keeps_rate && was_window_full(e, b)))
         return CAUSE_RECEIVE_BUFFER;
     bool in_flight = b->unsent < (b->keeps_rate ? UNSENT_BBR : UNSENT) * b->queue_out;
-    return in_flight && is_limited_by_buffer(e, b) ? CAUSE_SEND_BUFFER : CAUSE_UNKNOWN;
+    bool grows = e->buffer_grows && b->time_ns <= e->grown_ns; /* the kernel enlarges the buffer with the window */
+    return in_flight && !grows && is_limited_by_buffer(e, b) ? CAUSE_SEND_BUFFER : CAUSE_UNKNOWN;
 }
 
 /*
@@ -646,6 +650,15 @@ static void add_delay(connection_entry *e, const connection_sample *a, const con
     e->delays++;
 }
 
+/* Returns the cause with the largest part of an interval. */
+static connection_cause main_cause(const connection_slice *interval)
+{
+    connection_cause main = 0;
+    for (connection_cause c = 0; c < CAUSE_COUNT; c++)
+        main = interval->cause_ns[c] > interval->cause_ns[main] ? c : main;
+    return main;
+}
+
 /* Divides the time between two records of the sending socket among the causes. */
 static void divide_sent(connection_table *t, connection_entry *e, const connection_sample *a,
                         const connection_sample *b)
@@ -696,6 +709,7 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
     interval.bytes = acked;
     interval.retransmitted = fmax(0, b->retransmitted - a->retransmitted);
     add_interval(t, r, a, b, &interval);
+    e->last_cause = main_cause(&interval);
     if (b->mss > 0)
         r->segments += fmax(0, b->sent - a->sent) / b->mss;
     if (acked > 0) {
@@ -706,6 +720,41 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
         e->path_rate = fmax(e->path_rate, rate);
     e->mean_rate += (rate - e->mean_rate) / MEAN_INTERVALS;
     e->carried_rate = fmax(e->carried_rate, e->mean_rate);
+}
+
+/*
+ * Divides the time of the sending socket from the end of the handshake to the first record after it. The congestion
+ * window begins small, so it is the limit while data is in flight. Ignores the time if it is longer than a start, as
+ * for connections that are older than the sensor.
+ */
+static void divide_beginning(connection_table *t, connection_entry *e, int64_t established_ns)
+{
+    const connection_sample begin = {.time_ns = established_ns}, *first = &e->first;
+    if (first->time_ns <= established_ns ||
+        elapsed_ns(established_ns, first->time_ns) > START_TRIPS * 1e3 * first->rtt_us)
+        return;
+    connection_slice interval = {.bytes = first->acked, .retransmitted = first->retransmitted};
+    double wall_us = elapsed_ns(established_ns, first->time_ns) / 1e3, busy_us = fmin(first->busy_us, wall_us);
+    double receiver_us = fmin(first->receiver_us, busy_us), buffer_us = fmin(first->buffer_us, busy_us - receiver_us);
+    interval.cause_ns[idle_cause(&begin, first)] += (wall_us - busy_us) * 1e3;
+    interval.cause_ns[CAUSE_RECEIVE_BUFFER] += receiver_us * 1e3;
+    interval.cause_ns[CAUSE_SEND_BUFFER] += buffer_us * 1e3;
+    connection_cause cause = first->retransmitted > 0 ? CAUSE_LOSS : CAUSE_SLOW_START;
+    interval.cause_ns[cause] += (busy_us - receiver_us - buffer_us) * 1e3;
+    add_interval(t, &e->sent, &begin, first, &interval);
+}
+
+/* Divides the time of the sending socket from the last record to the end of the connection. */
+static void divide_end(connection_table *t, connection_entry *e, const connection_sample *end)
+{
+    const connection_sample *last = &e->last;
+    if (end->time_ns <= last->time_ns)
+        return;
+    connection_slice interval = {.bytes = fmax(0, end->acked - last->acked)};
+    connection_cause cause = is_all_sent(last) ? idle_cause(last, last) : e->last_cause;
+    interval.cause_ns[cause] = elapsed_ns(last->time_ns, end->time_ns);
+    e->sent.estimated_ns[cause] += interval.cause_ns[cause];
+    add_interval(t, &e->sent, last, end, &interval);
 }
 
 /* Divides the time between two records of the receiving socket, which show only the limits of the receiver. */
@@ -755,8 +804,8 @@ static void add_brief(connection_table *t, connection_entry *e, const connection
 }
 
 /*
- * Adds the record of a connection's end. If the connection ended before the sensor measured it twice, only its
- * handshake is known, and the causes of its other time are unknown.
+ * Adds the record of a connection's end, which also shows when the connection began. If the connection ended before the
+ * sensor measured it twice, only its handshake is known, and the causes of its other time are unknown.
  */
 static void add_close(connection_table *t, connection_entry *e, const nl_record *record)
 {
@@ -768,10 +817,16 @@ static void add_close(connection_table *t, connection_entry *e, const nl_record 
     end.received = fmax(0, end.received - 1); /* the kernel counts the FIN */
     e->sent.total = end.acked;
     e->received.total = end.received;
-    if (e->sent.intervals > 0 || duration_ns <= 0 ||
-        __builtin_sub_overflow(end.time_ns, (int64_t)duration_ns, &begin.time_ns))
+    if (duration_ns <= 0 || __builtin_sub_overflow(end.time_ns, (int64_t)duration_ns, &begin.time_ns))
         return;
     established.time_ns = begin.time_ns + (int64_t)fmin(e->sent.handshake_ns, duration_ns);
+    if (e->sent.intervals > 0) {
+        if (e->sent.handshake_ns > 0)
+            divide_beginning(t, e, established.time_ns);
+        divide_end(t, e, &end);
+        limit_slices(t);
+        return;
+    }
     add_brief(t, e, &begin, &established, CAUSE_HANDSHAKE);
     add_brief(t, e, &established, &end, CAUSE_UNKNOWN);
     e->sent.brief = e->received.brief = true;
@@ -858,4 +913,6 @@ void connection_table_add(connection_table *t, const nl_record *record)
         limit_slices(t);
     }
     e->last = now;
+    if (e->first.time_ns == 0 && !now.connects)
+        e->first = now;
 }

@@ -22,6 +22,7 @@ typedef struct connection_sample {
     double waited_us;                                   /* time in which the owner waited for a processor */
     int64_t sequence_out, sequence_in;                  /* TCP.SEQUENCE.*; -1 if unknown */
     bool recovers, times_out, connects, waits_for_disk; /* times_out: recovers after a timeout */
+    bool closed;                                        /* the program has closed the socket */
     bool keeps_rate;                                    /* BBR: losses do not reduce the rate */
 } connection_sample;
 
@@ -46,7 +47,8 @@ typedef struct connection_entry {
     int64_t sequence_out, sequence_in;       /* numbers in the first record after the handshake; -1 if unknown */
     bool closed;                             /* the table has the TcpClose record */
     bool joined;                             /* the results contain this connection */
-    connection_sample last;
+    connection_sample first, last;           /* `first` is the first record after the handshake */
+    connection_cause last_cause;             /* the main cause of the time before `last` */
     int64_t first_ns;
     double cwnd_first, cwnd_max; /* congestion windows in the first record and since then */
     int64_t grown_ns;            /* time when the congestion window last grew considerably */

@@ -292,10 +292,11 @@ static bool bytes_value(otlp_input *in, const otlp_value *value, nl_string *out)
 /* Returns whether an AnyValue contains only a text, like most AnyValues. If so, sets *text to this text. */
 static bool is_plain_text(const otlp_input *in, const otlp_value *value, nl_string *text)
 {
+    if (in->json || value->wire != PROTOBUF_BYTES || value->text.size == 0)
+        return false;
     const char *at = value->text.data, *end = at + value->text.size;
     protobuf_field f;
-    if (in->json || value->wire != PROTOBUF_BYTES || value->text.size == 0 || !protobuf_next(&at, end, &f) ||
-        at != end || f.number != 1 || f.wire != PROTOBUF_BYTES)
+    if (!protobuf_next(&at, end, &f) || at != end || f.number != 1 || f.wire != PROTOBUF_BYTES)
         return false;
     *text = (nl_string){f.data, f.size};
     return true;

@@ -676,4 +676,5 @@ const sensor_kind connections_sensor = {
     .fields = fields,
     .open = connections_open,
     .measure = connections_measure,
+    .finish = log_ends,
     .state_size = sizeof(connections_state)};

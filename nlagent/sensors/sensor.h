@@ -53,6 +53,8 @@ typedef struct sensor_kind {
     bool (*open)(void *state, const sensor_spec *spec);
     /* Measures once. Returns false and sets the error if this host lacks the objects to measure. */
     bool (*measure)(measurement *m);
+    /* Called once, after the last measurement, to log what the sensor has already noticed; may be NULL. */
+    void (*finish)(measurement *m);
     size_t state_size;
 } sensor_kind;
 

@@ -148,6 +148,13 @@ class Connections(support.Case):
             log = self.written(sample(0, **fields), sample(1000, TCP_BYTES_ACKED=1000, TCP_BUSY=1000, **fields))
             self.assertEqual(self.shares(self.report(log)[0])[cause], 1)
 
+    def test_program_that_has_closed_the_socket_needs_no_buffer(self):
+        """The rest of the data fills the send buffer, but the program writes no more."""
+        fields = dict(TCP_UNSENT=0, TCP_UNACKED=20, TCP_QUEUE_OUT=60000, TCP_BUFFER_OUT=100000)
+        for state, cause in (("established", "send buffer"), ("fin-wait-1", "sender idle"), ("last-ack", "sender idle")):
+            lines = [sample(0, **fields), sample(1000, TCP_BYTES_ACKED=1000, TCP_BUSY=1000, **fields)]
+            self.assertEqual(self.shares(self.report(self.written(*(l.replace("established", state) for l in lines)))[0])[cause], 1)
+
     def test_adjusted_send_buffer_at_its_maximum(self):
         """The kernel has enlarged the send buffer. If its memory is full and all data is in flight, it has reached its maximum."""
         for memory, unsent, unacked, cause in ((60000, 0, 30, "send buffer"), (30000, 0, 30, "sender idle"), (None, 0, 30, "sender idle"),
@@ -226,6 +233,13 @@ class Connections(support.Case):
         _, shares = self.paced(TCP_UNACKED=40, TCP_UNSENT=lambda i: (20000, 10000, 0)[i % 3], TCP_QUEUE_OUT=lambda i: 40000 + (20000, 10000, 0)[i % 3],
                                TCP_MEMORY_OUT=lambda i: 60000 + (30000, 15000, 0)[i % 3], TCP_BUFFER_OUT=90000)
         self.assertGreater(shares["send buffer"], 0.95, shares)
+
+    def test_buffer_that_grows_with_the_window_of_bbr(self):
+        """In the start, the kernel enlarges the buffer with the window, which the pacing of BBR does not fill."""
+        growing = dict(TCP_CWND=lambda i: 50 * 1.2 ** i, TCP_SSTHRESH=0x7fffffff, TCP_UNACKED=40, TCP_UNSENT=10000, TCP_QUEUE_OUT=50000)
+        for buffer, cause in (lambda i: 80000 * 1.05 ** min(i, 4), "slow start"), (lambda i: 80000, "send buffer"):
+            _, shares = self.paced(**growing, TCP_BUFFER_OUT=buffer, TCP_MEMORY_OUT=lambda i, buffer=buffer: 0.8 * buffer(i))
+            self.assertGreater(shares[cause], 0.9, shares)
 
     def test_program_that_writes_less_than_bbr_can_send(self):
         for limited, queue, cause in ((1, 30000, "sender idle"), (0, 30000, "path rate"), (1, 70000, "path rate")):
@@ -392,15 +406,35 @@ class Connections(support.Case):
         lines = [first, *(sample(i * 100000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 100000) for i in range(1, 10))]
         self.assertAlmostEqual(self.shares(self.report(self.written(*lines))[0])["handshake"], 1 / 9)
         shares = self.shares(self.report(self.written(*lines, self.close(950000, TCP_HANDSHAKE=50000, TCP_DURATION=930000)))[0])
-        self.assertAlmostEqual(shares["handshake"], 50 / 850)
+        self.assertAlmostEqual(shares["handshake"], 50 / 930)
+
+    def test_time_before_the_first_record_and_after_the_last(self):
+        """The record of the end tells when the connection began. Before the first record, its window was small for 60 of 80 ms. After the last
+        record, the program had sent everything, or the path was still the limit."""
+        for unsent, idle, path in ((0, 70, 400), (10000, 20, 450)):
+            lines = [sample(100000 + i * 100000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=60000 + i * 100000, TCP_UNSENT=unsent if i == 4 else 10000)
+                     for i in range(5)]
+            if unsent == 0:
+                lines[-1] = lines[-1].replace("TCP.UNACKED=100", "TCP.UNACKED=1")
+            row, = self.report(self.written(*lines, self.close(550000, TCP_HANDSHAKE=20000, TCP_DURATION=550000, TCP_BYTES_SENT=4000)))
+            shares = self.shares(row)
+            self.assertAlmostEqual(row["seconds"], 0.55)
+            self.assertAlmostEqual(shares["handshake"] * 550, 20)
+            self.assertAlmostEqual(shares["slow start"] * 550, 60)
+
+    def test_old_connection_has_no_start(self):
+        """The first record is 2 s after the handshake, so that the connection's start is over, and its time is unknown."""
+        lines = [sample(100000 + i * 100000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=2000000 + i * 100000) for i in range(5)]
+        row, = self.report(self.written(*lines, self.close(500000, TCP_HANDSHAKE=50000, TCP_DURATION=2450000)))
+        self.assertAlmostEqual(row["seconds"], 0.45)
 
     def test_bytes_before_the_first_measurement_count(self):
-        """The record of the end has the total; the rate is that between two measurements."""
+        """The record of the end has the total; the rate is that since the first measurement."""
         lines = [sample(i * 100000, TCP_BYTES_ACKED=5000 + i * 1000, TCP_BUSY=i * 100000) for i in range(1, 10)]
         end = self.close(950000, TCP_DURATION=950000, TCP_BYTES_SENT=16000, TCP_BYTES_RETRANS=1000)
-        for records, total in ((lines, 8000), ([*lines, end], 15000)):
+        for records, total, rate in ((lines, 8000, 10000), ([*lines, end], 15000, 10588)):  # 8,000 bytes in 0.8 s, 9,000 in 0.85 s
             connection, = self.report(self.written(*records))
-            self.assertEqual((connection["bytes"], connection["bytes_per_second"]), (total, 10000))
+            self.assertEqual((connection["bytes"], round(connection["bytes_per_second"])), (total, rate))
 
     def test_real_short_connections(self):
         """Each of 30 connections needs a round trip of 40 ms for the handshake, and another for its data."""

@@ -346,6 +346,18 @@ class Values(support.Case):
             self.assertRegex(e, "BYTES.SENT=1 .*BYTES.RECEIVED=[01] " if e in clients else "BYTES.SENT=0 .*BYTES.RECEIVED=[12] ")
             self.assertLess(int(re.search(r"HANDSHAKE=(\d+)", e)[1]), int(re.search(r"DURATION=(\d+)", e)[1]))
 
+    def test_ends_since_the_last_measurement_are_logged_when_the_sensor_stops(self):
+        server = socket.create_server(("127.0.0.1", 0))
+        sensor = self.start(self.sensor, "--interval", "60", f"connections?port={server.getsockname()[1]}", stdout=subprocess.PIPE, text=True)
+        if "TCP.ENDS.WATCHED=1" not in sensor.stdout.readline():
+            self.skipTest("eBPF is not permitted here")
+        with socket.create_connection(server.getsockname()):
+            server.accept()[0].close()
+        server.close()
+        sensor.terminate()
+        self.assertEqual(sensor.stdout.read().count("NL.EVNT=TcpClose "), 2)
+        self.assertEqual(sensor.wait(60), 0)
+
     def test_without_the_right_to_use_ebpf_the_sensor_polls(self):
         if os.geteuid() != 0:
             self.skipTest("dropping capabilities needs root")
