@@ -873,9 +873,9 @@ bool request_reading_step(request_reading *r, const GPtrArray *sources, bool is_
         more = add_record(r);
     r->used_us += g_get_monotonic_time() - begun_us;
     show_fresh(r);
-    show_progress(r, sources, !more);
     if (!more)
         request_reading_finish(r, is_live);
+    show_progress(r, sources, !more);
     return more;
 }
 

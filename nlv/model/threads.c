@@ -833,9 +833,14 @@ void thread_list_free(thread_list *l)
     g_free(l);
 }
 
-size_t thread_lane_find(const GArray *lane, int64_t time_ns)
+size_t thread_lane_find(const GArray *lane, int64_t time_ns, size_t from)
 {
-    size_t from = 0, to = lane->len;
+    size_t to = from;
+    for (size_t step = 1; to < lane->len && g_array_index(lane, thread_bar, to).end_ns <= time_ns; step *= 2) {
+        from = to + 1;
+        to += step;
+    }
+    to = MIN(to, lane->len);
     while (from < to) {
         const size_t middle = from + (to - from) / 2;
         if (g_array_index(lane, thread_bar, middle).end_ns > time_ns)

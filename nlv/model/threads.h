@@ -63,8 +63,9 @@ typedef struct thread_list {
 
 void thread_list_free(thread_list *l); /* NULL is allowed */
 
-/* Returns the first bar of a lane that ends after a time, or the number of bars. */
-size_t thread_lane_find(const GArray *lane, int64_t time_ns);
+/* Returns the first bar of a lane, from the bar `from` on, that ends after a time, or the number of bars. Takes little
+ * time if this bar is near `from`. */
+size_t thread_lane_find(const GArray *lane, int64_t time_ns, size_t from);
 
 /* Returns the name of a state, such as "running" or "waiting for disk". */
 const char *thread_state_text(thread_state state);

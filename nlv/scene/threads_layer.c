@@ -190,12 +190,7 @@ static bar_place place_of(const layer_context *c, const thread_bar *bar)
 /* Returns the index of the first bar after `i` that ends in another pixel. */
 static size_t next_bar(const layer_context *c, const GArray *lane, size_t i, double right)
 {
-    if (i + 1 >= lane->len)
-        return lane->len;
-    const thread_bar *next = &g_array_index(lane, thread_bar, i + 1);
-    if (layout_x(c->layout, c->view, next->end_ns) > right)
-        return i + 1;
-    return MAX(thread_lane_find(lane, layout_time(c->layout, c->view, right)), i + 1);
+    return thread_lane_find(lane, layout_time(c->layout, c->view, right), i + 1);
 }
 
 static void draw_span(const layer_context *c, const thread_row *r, const thread_bar *bar, double top, unsigned *names)
@@ -235,33 +230,50 @@ static bool is_thin(const layer_context *c, const thread_bar *bar, const bar_pla
            model_filter(c->model) == NULL;
 }
 
+/* Adds a thin bar to the path, as whole pixels. Joins it with the previous bar if they touch, because a path of many
+ * bars takes long to fill. */
+static void add_thin(const layer_context *c, bar_place *joined, bar_place next, double top)
+{
+    const double left = floor(next.left * c->scale) / c->scale,
+                 right = MAX(round(next.right * c->scale), floor(next.left * c->scale) + 1) / c->scale;
+    if (left <= joined->right) {
+        joined->right = MAX(joined->right, right);
+        return;
+    }
+    if (joined->left < joined->right)
+        cairo_rectangle(c->cr, joined->left, top, joined->right - joined->left, BAR);
+    *joined = (bar_place){left, right};
+}
+
 /* Draws the bars of a lane. Draws the thin bars together, in the color of the first of them, because there may be many.
  */
 static void draw_lane(const layer_context *c, const thread_row *r, const GArray *lane, double top, unsigned *names)
 {
-    for (int thin = 1; thin >= 0; thin--) {
-        bool any = false;
-        for (size_t i = thread_lane_find(lane, c->view->from_ns); i < lane->len;) {
-            const thread_bar *bar = &g_array_index(lane, thread_bar, i);
-            if (bar->begin_ns > c->view->to_ns)
-                break;
-            const bar_place p = place_of(c, bar);
-            if (is_thin(c, bar, &p) != (thin == 1)) {
-                i = next_bar(c, lane, i, p.right);
-                continue;
-            }
-            if (thin == 0)
-                draw_span(c, r, bar, top, names);
-            else if (!any)
+    GArray *wide = g_array_new(FALSE, FALSE, sizeof(size_t));
+    bar_place joined = {-1, -1}; /* left of all bars */
+    bool any = false;
+    for (size_t i = thread_lane_find(lane, c->view->from_ns, 0); i < lane->len;) {
+        const thread_bar *bar = &g_array_index(lane, thread_bar, i);
+        if (bar->begin_ns > c->view->to_ns)
+            break;
+        const bar_place p = place_of(c, bar);
+        if (!is_thin(c, bar, &p)) {
+            g_array_append_val(wide, i);
+        } else {
+            if (!any)
                 palette_set(c->cr, color_of(c, r, record_of(c, bar)), 0.35);
-            if (thin == 1)
-                cairo_rectangle(c->cr, p.left, top, p.right - p.left, BAR);
             any = true;
-            i = next_bar(c, lane, i, p.right);
+            add_thin(c, &joined, p, top);
         }
-        if (thin == 1 && any)
-            cairo_fill(c->cr);
+        i = next_bar(c, lane, i, p.right);
     }
+    if (any) {
+        cairo_rectangle(c->cr, joined.left, top, joined.right - joined.left, BAR);
+        cairo_fill(c->cr);
+    }
+    for (guint i = 0; i < wide->len; i++)
+        draw_span(c, r, &g_array_index(lane, thread_bar, g_array_index(wide, size_t, i)), top, names);
+    g_array_free(wide, TRUE);
 }
 
 /* Returns the state that takes most of the time from the bar `i` to the right edge of its pixel. */
@@ -284,7 +296,7 @@ static unsigned main_state(const layer_context *c, const GArray *states, size_t 
 
 static void draw_states(const layer_context *c, const GArray *states, double top)
 {
-    for (size_t i = thread_lane_find(states, c->view->from_ns); i < states->len;) {
+    for (size_t i = thread_lane_find(states, c->view->from_ns, 0); i < states->len;) {
         const thread_bar *bar = &g_array_index(states, thread_bar, i);
         if (bar->begin_ns > c->view->to_ns)
             return;
@@ -447,7 +459,7 @@ void threads_layer_draw(const layer_context *c, const pane *p)
 static const thread_bar *bar_at(const layer_context *c, const GArray *lane, double x)
 {
     const double reach = 2;
-    const size_t i = thread_lane_find(lane, layout_time(c->layout, c->view, x - reach));
+    const size_t i = thread_lane_find(lane, layout_time(c->layout, c->view, x - reach), 0);
     const thread_bar *bar = i < lane->len ? &g_array_index(lane, thread_bar, i) : NULL;
     return bar != NULL && layout_x(c->layout, c->view, bar->begin_ns) <= x + reach ? bar : NULL;
 }

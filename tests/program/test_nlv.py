@@ -286,6 +286,21 @@ class Render(support.Case):
             frame = max(sum(near(rows[y][x], (0x1a, 0x5f, 0xb4), 40) for y in range(200, 590)) for x in range(70, 880))
             self.assertAlmostEqual(frame, height, delta=25, msg=since)
 
+    def test_inferred_lines_among_some_are_dashed(self):
+        """In 60 requests, the lines of the inferred messages have gaps; the lines of the span between them have none."""
+        self.log.write_text("".join(
+            f"DATE=2026010112{number // 60:02d}{number % 60:02d}.{step}0 HOST={host} PROG={host} LVL=Usage NL.EVNT={event} REQ.ID=r{number}\n"
+            for number in range(60) for step, (host, event) in enumerate((("a", "Asked"), ("b", "Work.start"), ("b", "Work.end"), ("a", "Answered")))))
+        rows = self.pixels_of("dashed.png", "--size", "1600x600", "--since", "20260101115959", "--until", "20260101120101", self.log)
+        ink = [sum(255 - pixel[0] for pixel in row[160:1500]) for row in rows[:540]]
+        marks = sorted(sorted(range(60, 540), key=lambda y: -sum(ink[y - 1 : y + 2]))[:4 * 3])
+        marks = [y for y, other in zip(marks, [0, *marks]) if y - other > 20]
+        self.assertEqual(len(marks), 4, marks)
+        background = min(ink[marks[0] : marks[-1]])
+        shares = [sum(ink[y] > background + 3000 for y in range(low + 5, high - 3)) / (high - low - 8) for low, high in zip(marks, marks[1:])]
+        self.assertEqual(shares[1], 1, "the span")
+        self.assertTrue(0.3 < shares[0] < 0.8 and 0.3 < shares[2] < 0.8, shares)
+
     def test_inferred_lines_among_many_are_pale(self):
         """In 200 requests, the lines of the inferred messages are paler than the lines of the span between them."""
         self.log.write_text("".join(

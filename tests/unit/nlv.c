@@ -2015,6 +2015,22 @@ static void check_bar(const GArray *bars, guint i, double begin_ms, double end_m
     assert_true(bar->begin_ns == after_noon(begin_ms) && bar->end_ns == after_noon(end_ms));
 }
 
+/* Compares thread_lane_find with a linear search, for bars of 1 s and every beginning of the search. */
+static void test_every_search_in(const GArray *bars)
+{
+    GArray *lane = g_array_new(FALSE, FALSE, sizeof(thread_bar));
+    for (int i = 0; i < 40; i++) {
+        thread_bar bar = g_array_index(bars, thread_bar, 0);
+        bar.begin_ns = i;
+        bar.end_ns = i + 1;
+        g_array_append_val(lane, bar);
+    }
+    for (size_t from = 0; from <= lane->len; from++)
+        for (int64_t time = 0; time <= 41; time++)
+            assert_int_equal(thread_lane_find(lane, time, from), MIN(MAX(from, (size_t)time), lane->len));
+    g_array_free(lane, TRUE);
+}
+
 /* Spans of threads are nested in lanes. Pairs of events of different requests do not form spans. */
 static void test_spans_of_threads(void **unused)
 {
@@ -2050,8 +2066,9 @@ static void test_spans_of_threads(void **unused)
     check_bar(work->lanes[0], 0, 1, 10);
     check_bar(work->lanes[1], 0, 4, 8);
     assert_string_equal(names_text(l->names, g_array_index(work->lanes[1], thread_bar, 0).name), "Part");
-    assert_int_equal(thread_lane_find(work->lanes[0], after_noon(9.9)), 0);
-    assert_int_equal(thread_lane_find(work->lanes[0], after_noon(10)), 1);
+    assert_int_equal(thread_lane_find(work->lanes[0], after_noon(9.9), 0), 0);
+    assert_int_equal(thread_lane_find(work->lanes[0], after_noon(10), 0), 1);
+    test_every_search_in(work->lanes[0]);
     model_free(m);
     static const char *const without[] = {"1 HOST=b PROG=p NL.EVNT=Work DUR.MS=9", NULL};
     m = read_threads(without, &reading);
@@ -2134,7 +2151,7 @@ static void test_waits_that_overlap(void **unused)
         check_bar(app->waits, i, expected[i].begin_ms, expected[i].end_ms);
         assert_int_equal(g_array_index(app->waits, thread_bar, i).name, expected[i].state);
     }
-    assert_int_equal(thread_lane_find(app->waits, after_noon(6)), 2);
+    assert_int_equal(thread_lane_find(app->waits, after_noon(6), 0), 2);
     assert_int_equal(g_array_index(app->states, thread_bar, 0).name, THREAD_WAITING);
     assert_int_equal(app->running_ns, 0);
     model_free(m);
