@@ -18,11 +18,11 @@
 #define SAME_WINDOW 0.25
 
 /*
- * Losses at a policer recur when the window has grown again, so the numbers of bytes between them are similar. The
- * standard deviation of these numbers, in units of their mean, is below this value. For random losses, it is about 1,
- * or less if the windows at the losses happen to be similar.
+ * Losses at a policer recur when the window has grown again, so the numbers of bytes between them are similar. Between
+ * random losses, their standard deviation is about their mean, with a standard error of 1/sqrt(number of losses). The
+ * losses recur if the standard deviation is smaller than the mean by this number of standard errors.
  */
-#define REGULAR 0.6
+#define REGULAR_ERRORS 2
 
 /* A slow start threshold is at least 2 segments. If the mean is below this number of segments, frequent losses have
  * made the windows similar. */
@@ -197,7 +197,7 @@ static bool is_limit_of_path(const connection_entry *e)
     if (!e->last.keeps_rate)
         return e->threshold_mean >= THRESHOLD_MIN &&
                sqrt(e->threshold_squares / e->losses) < SAME_WINDOW * e->threshold_mean &&
-               (full || sqrt(e->gap_squares / e->losses) < REGULAR * e->gap_mean);
+               (full || sqrt(e->gap_squares / e->losses) < (1 - REGULAR_ERRORS / sqrt(e->losses)) * e->gap_mean);
     double lost = e->resent_mean * e->resent_intervals;
     return lost > PROBE_LOSS * e->resent_segments && e->resent_squares > GROUPED * e->resent_mean * e->resent_intervals;
 }
