@@ -189,6 +189,7 @@ store *model_replace_store(model *m, store *fresh, drawing *d, colors_mode mode)
     store *old_store = m->store;
     drawing *old_drawing = m->drawing;
     m->store = fresh;
+    m->gap_store = NULL; /* a later store may have the address and the number of records of an earlier store */
     m->drawing = d;
     request_lines_forget(m->lines);
     model_assign_colors(m, mode, false);

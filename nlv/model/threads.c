@@ -17,6 +17,10 @@ enum {
     OPEN_MAX = 64, /* maximum number of events of a thread that wait for the end of their span */
     THREADS_MAX = 1 << 16,
     BARS_MIN = 1024, /* number of bars to keep even if they use more memory */
+    /* A bar, point or event needs memory in the collector, in the list that the model shows, in the next list, and in a
+     * sorted copy. Each of these arrays may be half empty. */
+    ARRAYS = 4 * 2,
+    THREAD_BARS = 4, /* number of bars that need as much memory as a thread without bars */
 };
 
 static const char *const state_texts[THREAD_STATES] = {
@@ -121,7 +125,7 @@ thread_collector *thread_collector_new(const drawing *d, nl_fraction fraction, s
     c->names = names_new();
     c->hosts = names_new();
     c->seed = hash_seed();
-    c->count_max = MAX(memory_max / sizeof(thread_bar), BARS_MIN);
+    c->count_max = MAX(memory_max / (ARRAYS * sizeof(thread_bar)), BARS_MIN);
     c->cut_ns = INT64_MAX;
     return c;
 }
@@ -181,6 +185,7 @@ static uint32_t find_kernel(thread_collector *c, const nl_record *record, int64_
         t->states = g_array_new(FALSE, FALSE, sizeof(thread_bar));
         t->waits = g_array_new(FALSE, FALSE, sizeof(thread_bar));
         g_ptr_array_add(c->kernel, t);
+        c->count += THREAD_BARS;
         known = key_map_add(&c->kernel_of, key);
         *known = c->kernel->len;
     }
@@ -391,6 +396,7 @@ static own_thread *find_own(thread_collector *c, const nl_record *record, const 
         t->spans = g_array_new(FALSE, FALSE, sizeof(thread_bar));
         t->points = g_array_new(FALSE, FALSE, sizeof(own_point));
         g_ptr_array_add(c->owns, t);
+        c->count += THREAD_BARS;
         known = key_map_add(&c->own_of, key);
         *known = c->owns->len;
     }

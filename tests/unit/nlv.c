@@ -30,6 +30,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -2031,6 +2032,73 @@ static void test_every_search_in(const GArray *bars)
     g_array_free(lane, TRUE);
 }
 
+/* Returns a model of 40 records: 39 in the first seconds, and one after `gap_s` seconds. */
+static model *read_gap(unsigned gap_s, program_reading *reading)
+{
+    const char *path = path_of("gap.log");
+    FILE *file = fopen(path, "w");
+    for (unsigned i = 0; i < 40; i++) {
+        const unsigned s = i == 39 ? i + gap_s : i;
+        fprintf(file, "DATE=2026010112%02u%02u HOST=h PROG=p LVL=Usage NL.EVNT=E\n", s / 60, s % 60);
+    }
+    fclose(file);
+    model *m = model_new(NULL, reading);
+    model_set_options(m, (model_options){.no_index = true});
+    assert_true(model_add_source(m, path, false));
+    model_load(m);
+    return m;
+}
+
+/* A store may have the address and the number of records of an earlier store that had a gap. */
+static void test_gap_of_an_earlier_store(void **unused)
+{
+    (void)unused;
+    program_reading reading = {0};
+    checks_gap gap;
+    model *with = read_gap(3000, &reading), *without = read_gap(0, &reading);
+    assert_true(model_find_gap(with, &gap));
+    store *first = (store *)model_store(with), *second = (store *)model_store(without), kept = *first;
+    assert_int_equal(first->count, second->count);
+    model_replace_store(with, second, drawing_copy(model_drawing(with)), COLORS_ANEW);
+    *first = *second;
+    *second = kept;
+    model_replace_store(with, first, drawing_copy(model_drawing(with)), COLORS_ANEW);
+    assert_false(model_find_gap(with, &gap));
+    model_free(with);
+    model_free(without);
+}
+
+/* The memory of many spans stays within the limit, also while nlv makes the next list of them. */
+static void test_memory_of_threads(void **unused)
+{
+    enum { LIMIT = 16 << 20, RECORDS = 400000, THREADS = 200 };
+    (void)unused;
+    drawing *d = drawing_new();
+    nl_record *r = nl_record_new();
+    const size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+    thread_collector *c = thread_collector_new(d, NL_FRACTION_DECIMAL, LIMIT, false);
+    for (int64_t i = 0; i < RECORDS; i++) {
+        nl_record_clear(r);
+        nl_record_set_time(r, after_noon((double)i));
+        nl_record_set_host(r, "h", 1);
+        nl_record_set_prog(r, "p", 1);
+        const char *event = i / THREADS % 2 == 0 ? "Work.start" : "Work.end";
+        nl_record_set_event(r, event, strlen(event));
+        nl_record_add_int(r, "TID", i % THREADS);
+        thread_collector_add(c, r, (uint64_t)i);
+    }
+    thread_list *shown = thread_collector_list(c, false), *next = thread_collector_list(c, true);
+    const size_t after = mallinfo2().uordblks + mallinfo2().hblkhd;
+    assert_true(next->is_cut);
+    assert_int_equal(next->rows->len, THREADS);
+    assert_true(after - before < LIMIT);
+    thread_list_free(shown);
+    thread_list_free(next);
+    thread_collector_free(c);
+    nl_record_free(r);
+    drawing_free(d);
+}
+
 /* Spans of threads are nested in lanes. Pairs of events of different requests do not form spans. */
 static void test_spans_of_threads(void **unused)
 {
@@ -2905,6 +2973,8 @@ int main(void)
         cmocka_unit_test(test_feed_without_space),
         cmocka_unit_test(test_feed_without_temporary_file),
         cmocka_unit_test(test_names_are_limited),
+        cmocka_unit_test(test_gap_of_an_earlier_store),
+        cmocka_unit_test(test_memory_of_threads),
         cmocka_unit_test(test_spans_of_threads),
         cmocka_unit_test(test_states_of_threads),
         cmocka_unit_test(test_waits_that_overlap),
