@@ -17,13 +17,6 @@
 #define LOSSES_MIN 4
 #define SAME_WINDOW 0.25
 
-/*
- * Losses at a policer recur when the window has grown again, so the numbers of bytes between them are similar. Between
- * random losses, their standard deviation is about their mean, with a standard error of 1/sqrt(number of losses). The
- * losses recur if the standard deviation is smaller than the mean by this number of standard errors.
- */
-#define REGULAR_ERRORS 2
-
 /* A slow start threshold is at least 2 segments. If the mean is below this number of segments, frequent losses have
  * made the windows similar. */
 #define THRESHOLD_MIN 3
@@ -190,14 +183,24 @@ static void find_carried(const GPtrArray *results)
     g_hash_table_destroy(rates);
 }
 
+/*
+ * Returns whether the losses recur after similar numbers of bytes, as they do at a policer when the window has grown
+ * again. Between random losses, the standard deviation of these numbers is about their mean, with a standard error of
+ * 1/sqrt(number of losses). In simulations with 4 to 80 random losses, at most 4 % of the connections pass this test,
+ * and about 1 % with at least 8 losses.
+ */
+static bool is_regular(const connection_entry *e)
+{
+    return sqrt(e->gap_squares / e->losses) < (1 - 2 / sqrt(e->losses + 4)) * e->gap_mean;
+}
+
 /* Returns whether the losses of a connection show a limit of the path, a policer or a queue, and not random losses. */
 static bool is_limit_of_path(const connection_entry *e)
 {
     bool full = e->full_losses > e->losses / 2;
     if (!e->last.keeps_rate)
         return e->threshold_mean >= THRESHOLD_MIN &&
-               sqrt(e->threshold_squares / e->losses) < SAME_WINDOW * e->threshold_mean &&
-               (full || sqrt(e->gap_squares / e->losses) < (1 - REGULAR_ERRORS / sqrt(e->losses)) * e->gap_mean);
+               sqrt(e->threshold_squares / e->losses) < SAME_WINDOW * e->threshold_mean && (full || is_regular(e));
     double lost = e->resent_mean * e->resent_intervals;
     return lost > PROBE_LOSS * e->resent_segments && e->resent_squares > GROUPED * e->resent_mean * e->resent_intervals;
 }
