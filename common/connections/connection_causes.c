@@ -744,17 +744,24 @@ static void divide_beginning(connection_table *t, connection_entry *e, int64_t e
     add_interval(t, &e->sent, &begin, first, &interval);
 }
 
-/* Divides the time of the sending socket from the last record to the end of the connection. */
-static void divide_end(connection_table *t, connection_entry *e, const connection_sample *end)
+/*
+ * Divides the time of the sending socket from the last record to the end of the connection. If the last record is part
+ * of the handshake, the causes of the time after the handshake are unknown.
+ */
+static void divide_end(connection_table *t, connection_entry *e, int64_t established_ns, const connection_sample *end)
 {
-    const connection_sample *last = &e->last;
-    if (end->time_ns <= last->time_ns)
+    connection_sample from = e->last;
+    connection_cause cause = is_all_sent(&from) ? idle_cause(&from, &from) : e->last_cause;
+    if (from.connects) {
+        cause = e->sent.handshake_ns > 0 ? CAUSE_UNKNOWN : CAUSE_HANDSHAKE;
+        from.time_ns = MAX(from.time_ns, e->sent.handshake_ns > 0 ? established_ns : from.time_ns);
+    }
+    if (end->time_ns <= from.time_ns)
         return;
-    connection_slice interval = {.bytes = fmax(0, end->acked - last->acked)};
-    connection_cause cause = is_all_sent(last) ? idle_cause(last, last) : e->last_cause;
-    interval.cause_ns[cause] = elapsed_ns(last->time_ns, end->time_ns);
+    connection_slice interval = {.bytes = fmax(0, end->acked - from.acked)};
+    interval.cause_ns[cause] = elapsed_ns(from.time_ns, end->time_ns);
     e->sent.estimated_ns[cause] += interval.cause_ns[cause];
-    add_interval(t, &e->sent, last, end, &interval);
+    add_interval(t, &e->sent, &from, end, &interval);
 }
 
 /* Divides the time between two records of the receiving socket, which show only the limits of the receiver. */
@@ -823,7 +830,7 @@ static void add_close(connection_table *t, connection_entry *e, const nl_record 
     if (e->sent.intervals > 0) {
         if (e->sent.handshake_ns > 0)
             divide_beginning(t, e, established.time_ns);
-        divide_end(t, e, &end);
+        divide_end(t, e, established.time_ns, &end);
         limit_slices(t);
         return;
     }

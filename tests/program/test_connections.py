@@ -422,6 +422,13 @@ class Connections(support.Case):
             self.assertAlmostEqual(shares["handshake"] * 550, 20)
             self.assertAlmostEqual(shares["slow start"] * 550, 60)
 
+    def test_connection_whose_records_are_all_of_the_handshake(self):
+        """The connection was established and ended between two measurements."""
+        lines = [sample(i * 100000).replace("established", "syn-sent") for i in (1, 2)]
+        shares = self.shares(self.report(self.written(*lines, self.close(400000, TCP_DURATION=300000, TCP_HANDSHAKE=150000, TCP_BYTES_SENT=1000)))[0])
+        self.assertAlmostEqual(shares["handshake"], 0.5)
+        self.assertAlmostEqual(shares["unknown"], 0.5)
+
     def test_old_connection_has_no_start(self):
         """The first record is 2 s after the handshake, so that the connection's start is over, and its time is unknown."""
         lines = [sample(100000 + i * 100000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=2000000 + i * 100000) for i in range(5)]
