@@ -306,11 +306,10 @@ static void certificates_print_use(const char *directory, char *const *hosts, si
 
 int certificates_make(const char *directory, char *const *hosts, size_t count)
 {
-    struct stat status;
     identity ca = {0};
-    bool ok = (mkdir(directory, 0700) == 0 || errno == EEXIST) && stat(directory, &status) == 0;
-    ok = ok ? nl_private_directory_check(directory, &status, false) == NL_OK
-            : nl_error_false(NL_ERROR_SYSTEM, "%s: %s", directory, strerror(errno));
+    bool ok = mkdir(directory, 0700) == 0 || errno == EEXIST
+                  ? nl_private_directory_check_path(directory, false) == NL_OK
+                  : nl_error_false(NL_ERROR_SYSTEM, "%s: %s", directory, strerror(errno));
     for (size_t i = 0; ok && i < count; i++) { /* check all names first, so that an invalid name leaves no files */
         char *names = host_alternative_name(hosts[i]);
         ok = names != NULL;

@@ -28,4 +28,17 @@ static inline nl_status nl_private_directory_check(const char *path, const struc
     return NL_OK;
 }
 
+/*
+ * Checks the directory at a path like nl_private_directory_check. If the path is a symbolic link, the link must belong
+ * to this process's user or to root, because the link's owner could replace it.
+ */
+static inline nl_status nl_private_directory_check_path(const char *path, bool shared)
+{
+    struct stat status;
+    if (lstat(path, &status) != 0 ||
+        (S_ISLNK(status.st_mode) && (status.st_uid == geteuid() || status.st_uid == 0) && stat(path, &status) != 0))
+        return nl_error_set_errno("open %s", path);
+    return nl_private_directory_check(path, &status, shared);
+}
+
 #endif

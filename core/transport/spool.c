@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,9 +190,7 @@ static nl_status check_owner(const nl_spool *spool)
         result = nl_error_set_errno("open the spool %s", spool->directory);
     else if (nl_private_directory_check(spool->directory, &status, false) != NL_OK)
         result = nl_error_prepend("spool");
-    else if (stat(*above != '\0' ? above : "/", &status) != 0)
-        result = nl_error_set_errno("open the spool %s", above);
-    else if (nl_private_directory_check(above, &status, true) != NL_OK)
+    else if (nl_private_directory_check_path(*above != '\0' ? above : "/", true) != NL_OK)
         result = nl_error_prepend("spool");
     free(above);
     return result;
@@ -233,17 +232,82 @@ static bool check_descriptors(nl_spool *spool)
     return false;
 }
 
-/*
- * Returns DIRECTORY/DESTINATION+UID, which the caller frees; NULL if memory runs out. DESTINATION is the URL without
- * its options, at most 200 bytes, in which '_' replaces all bytes except letters, digits, dots and hyphens. If this
- * user has a directory DIRECTORY/DESTINATION, which earlier releases created, returns that directory.
- */
-static char *directory_of(const char *directory, const nl_url *url)
+static bool is_own_directory(int parent_fd, const char *path)
 {
-    const uid_t user = geteuid();
+    struct stat status;
+    return fstatat(parent_fd, path, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode) &&
+           status.st_uid == geteuid();
+}
+
+static bool belongs_to_another_user(const char *path)
+{
+    struct stat status;
+    return lstat(path, &status) == 0 && status.st_uid != geteuid();
+}
+
+/*
+ * Searches `parent` for this user's directory PATH.XXXXXX, where PATH is in `parent`, and copies its name to `found`.
+ * If there are several, chooses the first in alphabetical order, because all processes must choose the same. Returns
+ * false if it finds no directory or cannot read `parent`.
+ */
+static bool find_other_name(const char *parent, const char *path, char found[NAME_MAX + 1])
+{
+    const char *name = strrchr(path, '/') + 1;
+    const size_t size = strlen(name);
+    *found = '\0';
+    DIR *entries = opendir(parent);
+    const struct dirent *entry;
+    while (entries != NULL && (entry = readdir(entries)) != NULL) {
+        const bool better = *found == '\0' || strcmp(entry->d_name, found) < 0;
+        if (better && strncmp(entry->d_name, name, size) == 0 && entry->d_name[size] == '.' &&
+            is_own_directory(dirfd(entries), entry->d_name))
+            snprintf(found, NAME_MAX + 1, "%s", entry->d_name);
+    }
+    if (entries != NULL)
+        closedir(entries);
+    return *found != '\0';
+}
+
+/*
+ * Returns this user's directory PATH.XXXXXX in `parent`, which the caller frees; NULL on failure. If create is true,
+ * creates the directory. Another process may create a directory at the same time, and its name may then be chosen.
+ */
+static char *other_name(const char *parent, const char *path, bool create)
+{
+    char *made = NULL, *chosen, found[NAME_MAX + 1];
+    if (create && asprintf(&made, "%s.XXXXXX", path) < 0) {
+        nl_memory_failed();
+        return NULL;
+    }
+    if (create && mkdtemp(made) == NULL) {
+        nl_error_set_errno("create the spool %s", made);
+        free(made);
+        return NULL;
+    }
+    if (!find_other_name(parent, path, found))
+        return made;
+    if (asprintf(&chosen, "%s/%s", parent, found) < 0) {
+        nl_memory_failed();
+        chosen = NULL;
+    }
+    if (create && (chosen == NULL || strcmp(chosen, made) != 0))
+        rmdir(made);
+    free(made);
+    return chosen;
+}
+
+/*
+ * Returns DIRECTORY/DESTINATION+UID, which the caller frees; NULL on failure. DESTINATION is the URL without its
+ * options, at most 200 bytes, in which '_' replaces all bytes except letters, digits, dots and hyphens. Creates the
+ * directory if it does not exist. If another user has created it, creates or uses DIRECTORY/DESTINATION+UID.XXXXXX;
+ * other users cannot guess this name. If this user has a directory DIRECTORY/DESTINATION, which earlier releases
+ * created, returns that directory.
+ */
+static char *make_directory(const char *directory, const nl_url *url)
+{
     size_t size = strcspn(url->text, "?");
     char *path;
-    if (asprintf(&path, "%s/%.*s+%u", directory, (int)(size < 200 ? size : 200), url->text, (unsigned)user) < 0) {
+    if (asprintf(&path, "%s/%.*s+%u", directory, (int)(size < 200 ? size : 200), url->text, (unsigned)geteuid()) < 0) {
         nl_memory_failed();
         return NULL;
     }
@@ -251,11 +315,19 @@ static char *directory_of(const char *directory, const nl_url *url)
     for (char *at = path + strlen(directory) + 1; at < suffix; at++)
         if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-", *at) == NULL)
             *at = '_';
-    struct stat status;
     *suffix = '\0';
-    if (lstat(path, &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != user)
-        *suffix = '+';
-    return path;
+    if (is_own_directory(AT_FDCWD, path))
+        return path;
+    *suffix = '+';
+    if (is_own_directory(AT_FDCWD, path))
+        return path;
+    char *other = other_name(directory, path, false);
+    if (other == NULL && (mkdir(path, 0700) == 0 || !belongs_to_another_user(path)))
+        return path; /* if it could not be created, opening it reports the problem */
+    if (other == NULL)
+        other = other_name(directory, path, true);
+    free(path);
+    return other;
 }
 
 nl_spool *nl_spool_open(const char *directory, const nl_url *destination, size_t size, bool oldest)
@@ -263,14 +335,12 @@ nl_spool *nl_spool_open(const char *directory, const nl_url *destination, size_t
     nl_spool *spool = nl_memory_check(calloc(1, sizeof *spool));
     if (spool == NULL)
         return NULL;
-    *spool = (nl_spool){
-        .directory = directory_of(directory, destination), .directory_fd = -1, .limit = size, .oldest = oldest};
-    if (spool->directory != NULL) {
-        if (mkdir(directory, 0700) != 0 && errno != EEXIST)
-            nl_error_set_errno("create the spool %s", directory);
-        else if (mkdir(spool->directory, 0700), open_directory(spool) == NL_OK && list_left(spool) == NL_OK)
-            return spool;
-    }
+    *spool = (nl_spool){.directory_fd = -1, .limit = size, .oldest = oldest};
+    if (mkdir(directory, 0700) != 0 && errno != EEXIST)
+        nl_error_set_errno("create the spool %s", directory);
+    else if ((spool->directory = make_directory(directory, destination)) != NULL && open_directory(spool) == NL_OK &&
+             list_left(spool) == NL_OK)
+        return spool;
     nl_spool_close(spool);
     return NULL;
 }

@@ -104,16 +104,14 @@ static void read_place(delivery *d)
 }
 
 /*
- * Creates a directory of the spool, unless it exists. Fails if another user can change it (nl_private_directory_check).
+ * Creates a directory of the spool, unless it exists. Fails if another user can change it
+ * (nl_private_directory_check_path).
  */
 static nl_status make_directory(const char *path, bool shared)
 {
-    struct stat status;
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return nl_error_set_errno("create the spool %s", path);
-    if (stat(path, &status) != 0)
-        return nl_error_set_errno("open the spool %s", path);
-    if (nl_private_directory_check(path, &status, shared) != NL_OK)
+    if (nl_private_directory_check_path(path, shared) != NL_OK)
         return nl_error_prepend("spool");
     return NL_OK;
 }

@@ -249,6 +249,15 @@ class Routing(support.Case):
                 self.assertEqual(refused.returncode, 1)
                 self.assertIn(f"{folder} belongs to user ID 65534, not to user ID 0", refused.stderr)
                 os.chown(folder, 0, 0)
+        if os.geteuid() == 0:  # the other user could replace the link after the check
+            elsewhere = self.scratch / "elsewhere"
+            inside.rename(elsewhere)
+            inside.symlink_to(elsewhere)
+            os.lchown(inside, 65534, 65534)
+            refused = self.run_program(*command)
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn(f"{inside} belongs to user ID 65534, not to user ID 0", refused.stderr)
+            os.lchown(inside, 0, 0)
         self.collector("a", output).start()
 
     # ---- exactly once ----

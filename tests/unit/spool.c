@@ -704,11 +704,11 @@ static void a_directory_of_another_user_is_refused(void **state)
         assert_int_equal(chmod(paths[i], 0720), 0);
         expect_refused(paths[i], "other users can write to");
         assert_int_equal(chmod(paths[i], 0700), 0);
-        if (geteuid() == 0) {
-            assert_int_equal(chown(paths[i], 65534, 65534), 0);
-            expect_refused(paths[i], "belongs to user ID 65534, not to user ID 0");
-            assert_int_equal(chown(paths[i], 0, 0), 0);
-        }
+    }
+    if (geteuid() == 0) {
+        assert_int_equal(chown(folder, 65534, 65534), 0);
+        expect_refused(folder, "belongs to user ID 65534, not to user ID 0");
+        assert_int_equal(chown(folder, 0, 0), 0);
     }
     assert_int_equal(chmod(folder, 01777), 0); /* as /tmp */
     nl_spool *spool = nl_spool_open(folder, url, LIMIT, false);
@@ -738,6 +738,36 @@ static void each_user_has_a_spool(void **state)
     assert_int_equal(waitpid(child, &result, 0), child);
     assert_int_equal(result, 0);
     nl_spool_close(spool);
+    assert_int_equal(chmod(folder, 0700), 0);
+}
+
+/* Another user has created a directory with the name of this user's spool. The spool gets a name that other users
+ * cannot guess, and later programs find it, even after the other user has removed the directory. */
+static void a_name_that_another_user_has_taken(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* cannot give a directory to another user */
+    char path[600], link[620];
+    uint64_t lost;
+    format_directory(path, sizeof path);
+    nl_spool_close(open_spool(false));
+    assert_int_equal(chmod(folder, 01777), 0);
+    assert_int_equal(chown(path, 65534, 65534), 0);
+    snprintf(link, sizeof link, "%s.000000", path); /* sorts before the random names */
+    assert_int_equal(symlink("/", link), 0);
+    for (int i = 0; i < 2; i++) {
+        nl_spool *spool = nl_spool_open(folder, url, LIMIT, false);
+        assert_non_null(spool);
+        assert_int_equal(put_line(spool, 100), NL_OK);
+        nl_spool_close(spool);
+    }
+    assert_int_equal(rmdir(path), 0); /* fails if the spool has used this directory */
+    nl_spool *spool = nl_spool_open(folder, url, LIMIT, false);
+    assert_non_null(spool);
+    assert_int_equal(deliver(spool, &lost), 2);
+    nl_spool_close(spool);
+    assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(chmod(folder, 0700), 0);
 }
 
@@ -796,6 +826,7 @@ int main(void)
         cmocka_unit_test(what_others_left_takes_no_space_or_descriptors),
         cmocka_unit_test(a_wrong_fsync_is_refused),
         cmocka_unit_test(each_user_has_a_spool),
+        cmocka_unit_test(a_name_that_another_user_has_taken),
         cmocka_unit_test(a_spool_of_an_earlier_release_is_used),
         cmocka_unit_test(destinations_do_not_share_a_directory),
         cmocka_unit_test(a_directory_of_another_user_is_refused),
