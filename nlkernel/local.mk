@@ -14,7 +14,8 @@ nlkernel_nlkernel_SOURCES = \
 	%D%/control.c %D%/control.h %D%/counters.c %D%/counters.h %D%/control_command.c %D%/calls.c %D%/calls.h %D%/trace_dat.c %D%/trace_dat.h \
 	%D%/symbol_map.c %D%/symbol_map.h %D%/symbols.c %D%/call_view.c %D%/call_view.h \
 	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/calls_command.c \
-	%D%/trace_command.c %D%/join.c %D%/bpf/trace.h %D%/trace_probe.c %D%/trace_probe.h
+	%D%/trace_command.c %D%/join.c %D%/bpf/trace.h %D%/trace_probe.c %D%/trace_probe.h \
+	%D%/elf_functions.c %D%/elf_functions.h
 
 # The protocols of traced programs. Unit tests and fuzz targets use them, too.
 EXTRA_LIBRARIES += %D%/libprotocols.a

@@ -3,6 +3,7 @@
 #include "trace_probe.h"
 
 #include "base/error.h"
+#include "elf_functions.h"
 #include "rights.h"
 #include "bpf/trace.skel.h"
 
@@ -150,37 +151,41 @@ static void free_link(gpointer link)
     bpf_link__destroy(link);
 }
 
-/* Attaches a probe. Returns false if this fails. */
-static bool add_probe(probe *p, const struct bpf_program *program, const char *path, const char *function, bool returns)
+/* Attaches a probe to the function at an offset in a file. Returns false if this fails. */
+static bool add_probe(probe *p, const struct bpf_program *program, const char *path, uint64_t offset, bool returns)
 {
-    const struct bpf_uprobe_opts options = {.sz = sizeof options, .func_name = function, .retprobe = returns};
-    struct bpf_link *link = bpf_program__attach_uprobe_opts(program, -1, path, 0, &options);
+    const struct bpf_uprobe_opts options = {.sz = sizeof options, .retprobe = returns};
+    struct bpf_link *link = bpf_program__attach_uprobe_opts(program, -1, path, offset, &options);
     if (link != NULL)
         g_ptr_array_add(p->links, link);
-    else if (errno != ENOENT) /* no failure: an old library lacks the functions whose names end in _ex */
+    else
         p->refused_tls = true;
     return link != NULL;
 }
 
-/* Adds the probes of a library. Returns whether the library has probes. */
+/* Adds the probes of a library. Returns whether the library has probes. libbpf would parse the file with libelf. */
 static bool probe_library(probe *p, const char *path, bool is_gnutls)
 {
+    enum { FUNCTIONS_MAX = 4 };
+    static const char *const openssl[FUNCTIONS_MAX] = {"SSL_write", "SSL_read", "SSL_write_ex", "SSL_read_ex"},
+                             *const gnutls[] = {"gnutls_record_send", "gnutls_record_recv"};
+    const size_t count = is_gnutls ? G_N_ELEMENTS(gnutls) : FUNCTIONS_MAX;
     bool has_probes = false;
-    static const struct {
-        const char *name;
-        bool is_gnutls, sends, stores_count;
-    } functions[] = {{"SSL_write", false, true, false},         {"SSL_read", false, false, false},
-                     {"SSL_write_ex", false, true, true},       {"SSL_read_ex", false, false, true},
-                     {"gnutls_record_send", true, true, false}, {"gnutls_record_recv", true, false, false}};
-    for (size_t i = 0; i < G_N_ELEMENTS(functions); i++) {
-        if (functions[i].is_gnutls != is_gnutls)
-            continue;
-        has_probes |= add_probe(p, functions[i].stores_count ? p->program->progs.on_tls_ex : p->program->progs.on_tls,
-                                path, functions[i].name, false);
-        has_probes |=
-            add_probe(p, functions[i].sends ? p->program->progs.on_tls_sent : p->program->progs.on_tls_received, path,
-                      functions[i].name, true);
-    }
+    uint64_t offsets[FUNCTIONS_MAX];
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || !elf_find_functions(fd, is_gnutls ? gnutls : openssl, count, offsets))
+        p->refused_tls = true;
+    else
+        for (size_t i = 0; i < count; i++) {
+            if (offsets[i] == 0) /* an old library lacks the functions whose names end in _ex */
+                continue;
+            has_probes |=
+                add_probe(p, i < 2 ? p->program->progs.on_tls : p->program->progs.on_tls_ex, path, offsets[i], false);
+            has_probes |= add_probe(p, i % 2 == 0 ? p->program->progs.on_tls_sent : p->program->progs.on_tls_received,
+                                    path, offsets[i], true);
+        }
+    if (fd >= 0)
+        close(fd);
     return has_probes;
 }
 

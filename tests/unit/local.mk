@@ -215,7 +215,7 @@ tests_unit_nats_unit_LDADD = $(unit_ldadd)
 if BUILD_NLKERNEL
 unit_tests += %D%/nlkernel.unit
 endif
-tests_unit_nlkernel_unit_SOURCES = %D%/nlkernel.c nlkernel/convert.c nlkernel/kallsyms.c nlkernel/rights.c nlkernel/tracing.c
+tests_unit_nlkernel_unit_SOURCES = %D%/nlkernel.c nlkernel/convert.c nlkernel/elf_functions.c nlkernel/kallsyms.c nlkernel/rights.c nlkernel/tracing.c
 tests_unit_nlkernel_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlkernel
 tests_unit_nlkernel_unit_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS)
 tests_unit_nlkernel_unit_LDADD = $(unit_ldadd) $(TRACEFS_LIBS)

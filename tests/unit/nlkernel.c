@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "convert.h"
+#include "elf_functions.h"
 #include "kallsyms.h"
 #include "record/block_write.h"
 #include "page.h"
@@ -9,7 +10,13 @@
 #include <stdarg.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const page_layout layout = {8, 8, 16};
 
@@ -254,11 +261,87 @@ static void test_functions(void **state)
     kallsyms_free(k);
 }
 
+/* ---- functions of shared libraries ---- */
+
+static const char *const wanted[] = {"gnu_get_libc_version", "no_such_function"};
+
+/* Copies the C library to an unnamed file. Sets *address to the address of wanted[0] in memory. */
+static int copy_c_library(const void **address)
+{
+    Dl_info library;
+    *address = dlsym(RTLD_DEFAULT, wanted[0]);
+    assert_true(*address != NULL && dladdr(*address, &library) != 0);
+    int from = open(library.dli_fname, O_RDONLY | O_CLOEXEC), to = memfd_create("library", MFD_CLOEXEC);
+    assert_true(from >= 0 && to >= 0);
+    char piece[4096];
+    for (ssize_t got; (got = read(from, piece, sizeof piece)) > 0;)
+        assert_int_equal(write(to, piece, (size_t)got), got);
+    close(from);
+    return to;
+}
+
+/* The bytes at the found offset are the function's bytes in memory. */
+static void test_library_functions(void **state)
+{
+    (void)state;
+    const void *address;
+    uint64_t offsets[2];
+    char code[16];
+    int fd = copy_c_library(&address);
+    assert_true(elf_find_functions(fd, wanted, 2, offsets));
+    assert_int_equal(offsets[1], 0);
+    assert_int_equal(pread(fd, code, sizeof code, (off_t)offsets[0]), sizeof code);
+    assert_memory_equal(code, address, sizeof code);
+    close(fd);
+}
+
+/* Any user can write a library. Whatever its headers and tables contain, the search ends and stays in its memory. */
+static void test_invalid_libraries(void **state)
+{
+    (void)state;
+    const void *address;
+    uint64_t offsets[2];
+    Elf64_Ehdr header, changed;
+    int fd = copy_c_library(&address);
+    assert_int_equal(pread(fd, &header, sizeof header, 0), sizeof header);
+    for (size_t at = 0; at < sizeof header; at++)
+        for (unsigned bit = 0; bit < 8; bit++) {
+            changed = header;
+            ((unsigned char *)&changed)[at] ^= (unsigned char)(1u << bit);
+            assert_int_equal(pwrite(fd, &changed, sizeof changed, 0), sizeof changed);
+            const bool valid = elf_find_functions(fd, wanted, 2, offsets);
+            assert_true(!valid || at >= EI_VERSION);
+        }
+    assert_int_equal(pwrite(fd, &header, sizeof header, 0), sizeof header);
+    const size_t size = header.e_shnum * sizeof(Elf64_Shdr);
+    char *sections = malloc(size), *other = malloc(size);
+    assert_true(sections != NULL && other != NULL);
+    assert_int_equal(pread(fd, sections, size, (off_t)header.e_shoff), size);
+    srand(1);
+    for (int round = 0; round < 1000; round++) {
+        memcpy(other, sections, size);
+        for (int i = 0; i < 50; i++)
+            other[(size_t)rand() % size] = (char)rand();
+        assert_int_equal(pwrite(fd, other, size, (off_t)header.e_shoff), size);
+        elf_find_functions(fd, wanted, 2, offsets);
+    }
+    free(sections);
+    free(other);
+    assert_int_equal(ftruncate(fd, 100), 0);
+    assert_false(elf_find_functions(fd, wanted, 2, offsets));
+    close(fd);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_times),          cmocka_unit_test(test_large_event),
-                                       cmocka_unit_test(test_missed),         cmocka_unit_test(test_any_bytes),
-                                       cmocka_unit_test(test_texts_anywhere), cmocka_unit_test(test_functions),
-                                       cmocka_unit_test(test_layouts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_times),
+                                       cmocka_unit_test(test_large_event),
+                                       cmocka_unit_test(test_missed),
+                                       cmocka_unit_test(test_any_bytes),
+                                       cmocka_unit_test(test_texts_anywhere),
+                                       cmocka_unit_test(test_functions),
+                                       cmocka_unit_test(test_layouts),
+                                       cmocka_unit_test(test_library_functions),
+                                       cmocka_unit_test(test_invalid_libraries)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
