@@ -403,8 +403,12 @@ int64_t correction_time(const correction *c, nl_string host_name, int64_t time_n
 
 bool correction_apply(const correction *c, const nl_record *record, nl_record *out)
 {
+    return correction_set_time(record, correction_time(c, record->host, record->time_ns), out);
+}
+
+bool correction_set_time(const nl_record *record, int64_t time_ns, nl_record *out)
+{
     nl_field known;
-    int64_t time_ns = correction_time(c, record->host, record->time_ns);
     if (time_ns == record->time_ns)
         return false;
     nl_record_copy(out, record);

@@ -56,6 +56,9 @@ int64_t correction_time(const correction *c, nl_string host, int64_t time_ns);
  */
 bool correction_apply(const correction *c, const nl_record *record, nl_record *out);
 
+/* Is like correction_apply, but sets the time to time_ns. */
+bool correction_set_time(const nl_record *record, int64_t time_ns, nl_record *out);
+
 /* The result for a host. */
 typedef struct correction_host {
     const char *name; /* owned by the correction */

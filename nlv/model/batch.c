@@ -202,10 +202,7 @@ void extract(extractor *x, const nl_record *record, uint64_t place, batch *b)
     batch_row *row = batch_add(b);
     /* limit times to the range from November 1823 to February 2116, so that the difference of two times does not
      * overflow */
-    int64_t time_ns = x->clocks != NULL ? correction_time(x->clocks, record->host, record->time_ns) : record->time_ns;
-    int64_t zoned_ns;
-    if (x->zones != NULL && !__builtin_add_overflow(time_ns, time_zones_shift(x->zones, place), &zoned_ns))
-        time_ns = zoned_ns;
+    const int64_t time_ns = time_zones_record_time(x->zones, x->clocks, record, place);
     row->time_ns = CLAMP(time_ns, INT64_MIN / 2, INT64_MAX / 2);
     row->place = place;
     row->event = names_put_cached(x->names.events, &x->events, record->event);

@@ -746,7 +746,8 @@ bool model_record(const model *m, uint32_t record, void (*take)(void *user, cons
 
 /* The arguments of take_corrected, which corrects the time of a record and passes the record to `take`. */
 typedef struct correcting {
-    const correction *clocks;
+    const model *model;
+    uint64_t place;
     void (*take)(void *user, const nl_record *record);
     void *user;
 } correcting;
@@ -754,17 +755,19 @@ typedef struct correcting {
 static void take_corrected(void *user, const nl_record *record)
 {
     const correcting *c = user;
+    const int64_t time_ns = time_zones_record_time(c->model->zones, c->model->clocks, record, c->place);
     nl_record *corrected = nl_record_new();
-    c->take(c->user, correction_apply(c->clocks, record, corrected) ? corrected : record);
+    c->take(c->user, correction_set_time(record, time_ns, corrected) ? corrected : record);
     nl_record_free(corrected);
 }
 
 bool model_record_at(const model *m, uint64_t place, void (*take)(void *user, const nl_record *record), void *user)
 {
-    correcting c = {m->clocks, take, user};
+    correcting c = {m, place, take, user};
+    const bool corrects = m->clocks != NULL || m->zones != NULL;
     return place_file(place) < m->files->len &&
            log_file_record(g_ptr_array_index(m->files, place_file(place)), place_position(place),
-                           m->clocks != NULL ? take_corrected : take, m->clocks != NULL ? (void *)&c : user);
+                           corrects ? take_corrected : take, corrects ? (void *)&c : user);
 }
 
 static void append_fields(void *user, const nl_record *record)

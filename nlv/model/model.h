@@ -223,8 +223,8 @@ GArray *model_jobs(const model *m);
  */
 char *model_describe(const model *m, uint32_t record, const char *time);
 
-/* Calls `take` with a record as logged, but with a corrected time if the model corrects clocks. Returns false if the
- * record is no longer available. */
+/* Calls `take` with a record as logged, but with a time that the model has corrected for clocks and time zones. Returns
+ * false if the record is no longer available. */
 bool model_record(const model *m, uint32_t record, void (*take)(void *user, const nl_record *record), void *user);
 
 /* Like model_record, but for the record at a place (batch.h). */

@@ -248,7 +248,7 @@ static bool find_step(const request_kind *kind, const request_graph *g, request_
         i--;
     if (i == 0)
         return false;
-    summary->step_ns = step.time_ns + (zones != NULL ? time_zones_shift(zones, step.place) : 0);
+    summary->step_ns = time_zones_time(zones, step.place, step.time_ns);
     summary->step_place = step.place;
     return true;
 }
@@ -366,7 +366,7 @@ static void add_match(request_reading *r, const request_graph *g)
         i++;
     if (g->overlaps || i == g->event_count)
         return;
-    const request_match match = {.time_ns = step.time_ns + (zones != NULL ? time_zones_shift(zones, step.place) : 0),
+    const request_match match = {.time_ns = time_zones_time(zones, step.place, step.time_ns),
                                  .duration_ns = MAX(g->to_ns - g->from_ns, 0),
                                  .place = step.place};
     if (r->matches->len < results_max(r, sizeof match))

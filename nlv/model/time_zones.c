@@ -115,10 +115,17 @@ static const shifted_record *find_record(const time_zones *z, uint64_t place)
     return z->records->len > 0 ? bsearch(&wanted, z->records->data, z->records->len, sizeof wanted, by_place) : NULL;
 }
 
-int64_t time_zones_shift(const time_zones *z, uint64_t place)
+int64_t time_zones_time(const time_zones *z, uint64_t place, int64_t time_ns)
 {
-    const shifted_record *record = find_record(z, place);
-    return record != NULL ? record->shift_ns : 0;
+    const shifted_record *record = z != NULL ? find_record(z, place) : NULL;
+    int64_t corrected_ns;
+    return record != NULL && !__builtin_add_overflow(time_ns, record->shift_ns, &corrected_ns) ? corrected_ns : time_ns;
+}
+
+int64_t time_zones_record_time(const time_zones *z, const correction *clocks, const nl_record *record, uint64_t place)
+{
+    const int64_t time_ns = clocks != NULL ? correction_time(clocks, record->host, record->time_ns) : record->time_ns;
+    return time_zones_time(z, place, time_ns);
 }
 
 int64_t time_zones_shift_single(const time_zones *z, uint64_t place)

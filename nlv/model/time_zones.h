@@ -9,6 +9,7 @@
 #ifndef NLV_TIME_ZONES_H
 #define NLV_TIME_ZONES_H
 
+#include "clocks/correction.h"
 #include "requests/request_graph.h"
 
 typedef struct time_zones time_zones;
@@ -36,9 +37,9 @@ typedef struct time_zones_span {
 void time_zones_add(time_zones *z, const time_zones_span *span);
 
 /*
- * Adds a record that belongs to no such span, but is in the time zone of such spans. time_zones_shift_single is like
- * time_zones_shift for these records only. time_zones_zone returns the difference of the zones of a span, or 0 without
- * spans.
+ * Adds a record that belongs to no such span, but is in the time zone of such spans. time_zones_shift_single
+ * returns the nanoseconds to add to the time of such a record, or 0. time_zones_zone returns the difference of the
+ * zones of a span, or 0 without spans.
  */
 void time_zones_add_single(time_zones *z, uint64_t place, int64_t zone_ns, const char *event, const char *host);
 int64_t time_zones_shift_single(const time_zones *z, uint64_t place);
@@ -47,8 +48,11 @@ int64_t time_zones_zone(const time_zones *z);
 /* Sorts the records for the functions below. Call the function after each series of time_zones_add calls. */
 void time_zones_settle(time_zones *z);
 
-/* Returns the nanoseconds to add to the time of the record at a place, or 0. */
-int64_t time_zones_shift(const time_zones *z, uint64_t place);
+/* Returns the corrected time of the record at a place, whose time is time_ns. NULL for `z` is allowed. */
+int64_t time_zones_time(const time_zones *z, uint64_t place, int64_t time_ns);
+
+/* Returns the time of the record at a place, corrected by `clocks` and by `z`. NULL for either is allowed. */
+int64_t time_zones_record_time(const time_zones *z, const correction *clocks, const nl_record *record, uint64_t place);
 
 /* Returns whether `z` corrects a record that `former` does not correct. NULL stands for an object that corrects no
  * record. */

@@ -411,6 +411,26 @@ class JaegerApi(ServeCase):
         response, body = self.get("/api/traces?limit=1500")
         self.assertLess(len(body), 50 << 20)
 
+    def test_the_starts_are_in_the_zone_of_the_ends(self):
+        """The jobs begin in another time zone, which nlv corrects. A trace has corrected times, and a search by time finds it."""
+        log = self.scratch / "g.bp"
+        log.write_text("".join(f"ts=2026-01-01T04:{i:02d}:05.0Z event=plan level=Info job={i} host=w\n"
+                               f"ts=2026-01-01T04:{i:02d}:10.0Z event=inv.start level=Info job={i} host=w\n"
+                               f"ts=2026-01-01T12:{i:02d}:20.0Z event=inv.end level=Info job={i} host=w dur=4.5\n" for i in range(30)))
+        self.process.terminate()
+        self.serve(log)
+        plan = self.FIRST_US + 7 * 60000000 + 5000000
+
+        def found():
+            traces = self.get_document(f"/api/traces?limit=40&operation=inv&start={plan - 1000000}&end={plan + 1000000}")["data"]
+            return traces if self.get_document("/state")["settled"] else []
+        support.wait_until(found, what="the trace at its corrected time")
+        trace, = found()
+        spans = self.spans(trace)
+        self.assertEqual((spans["inv"]["startTime"], spans["inv"]["duration"]), (plan + 5000000, 4500000))
+        self.assertEqual([log["timestamp"] for span in trace["spans"] for log in span["logs"]], [plan])
+        self.assertEqual(self.get_document(f"/api/traces/{trace['traceID']}")["data"], [trace])
+
     def test_durations_in_nanoseconds(self):
         log = self.scratch / "e.log"
         log.write_text("".join(f'{{"time":"2026-01-01T12:00:{i % 60:02d}.{i:06d}Z","prog":"p","msg":"Get","id":"q{i}","duration":{50000 + i}}}\n'
