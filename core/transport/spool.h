@@ -3,10 +3,10 @@
  *
  *   DIRECTORY/DESTINATION+UID/NAME.row, NAME-000001.spool ...
  *
- * Each user has a directory of their own. If another user has created a directory with its name, the user's directory is
- * DESTINATION+UID.XXXXXX with a random ending. Each process has its own row of files (spool_row.h). The next process that
- * uses the same directory and destination delivers the rows of processes that have ended, one at a time, before its own
- * row. The maximum size applies to each process's own row. Only one thread at a time may use a spool.
+ * Each user has a directory of their own. If another user has created a directory with its name, the user's directory
+ * is DESTINATION+UID.XXXXXX with a random ending. Each process has its own row of files (spool_row.h). The next process
+ * that uses the same directory and destination delivers the rows of processes that have ended, one at a time, before
+ * its own row. The maximum size applies to each process's own row. Only one thread at a time may use a spool.
  */
 #ifndef NETLOGGER_TRANSPORT_SPOOL_H
 #define NETLOGGER_TRANSPORT_SPOOL_H
@@ -18,10 +18,10 @@
 typedef struct nl_spool nl_spool;
 
 /*
- * Opens the spool of a destination in a directory. Creates the directory and the spool if they do not exist. Other users
- * must not be able to write to the spool. `directory` must belong to this user or to
- * root; other users must not be able to write to it unless it has the sticky bit. `size` is the maximum for this
- * process's records in bytes. If oldest is true, a full spool drops its oldest records. Returns NULL on failure.
+ * Opens the spool of a destination in a directory. Creates the directory and the spool if they do not exist. Other
+ * users must not be able to write to the spool. `directory` must belong to this user or to root; other users must not
+ * be able to write to it unless it has the sticky bit. `size` is the maximum for this process's records in bytes. If
+ * oldest is true, a full spool drops its oldest records. Returns NULL on failure.
  */
 nl_spool *nl_spool_open(const char *directory, const nl_url *destination, size_t size, bool oldest);
 
