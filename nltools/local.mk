@@ -25,7 +25,7 @@ nltools_nlstat_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
 nltools_nlstat_LDADD = %D%/libanalysis.a $(common_libs)
 
 nltools_nldiag_SOURCES = %D%/nldiag.c \
-	%D%/diag/sample.c %D%/diag/sample.h %D%/diag/mechanisms.h %D%/diag/queues.c %D%/diag/part_queues.c %D%/diag/pauses.c %D%/diag/quotas.c %D%/diag/timers.c \
+	%D%/diag/sample.c %D%/diag/sample.h %D%/diag/mechanisms.h %D%/diag/queues.c %D%/diag/part_queues.c %D%/diag/pauses.c %D%/diag/quotas.c %D%/diag/timers.c %D%/diag/idle_servers.c \
 	%D%/diag/findings.c %D%/diag/findings.h %D%/diag/search.h %D%/diag/candidates.c %D%/diag/divisions.c %D%/diag/field_divisions.c %D%/diag/ordinary.c %D%/diag/amounts.c %D%/diag/steps.c %D%/diag/long_visits.c %D%/diag/long_visits.h %D%/diag/branches.c %D%/diag/branches.h %D%/diag/waits.c %D%/diag/queue_causes.c %D%/diag/queue_causes.h %D%/diag/describe.c %D%/diag/judge.c %D%/diag/power.c %D%/diag/failures.c %D%/diag/failure_groups.c %D%/diag/failure_groups.h %D%/diag/tail_groups.c %D%/diag/tail_groups.h %D%/diag/visitors.c %D%/diag/visitors.h %D%/diag/limits.c %D%/diag/limit.h %D%/diag/slow_disks.c %D%/diag/slow_disks.h %D%/diag/retransmissions.c %D%/diag/retransmissions.h %D%/diag/senders.c %D%/diag/senders.h %D%/diag/connection_joins.c %D%/diag/connection_joins.h %D%/diag/connection_limits.c %D%/diag/connection_limits.h %D%/diag/replay.c %D%/diag/host_clocks.c %D%/diag/host_clocks.h \
 	%D%/diag/repeats.c %D%/diag/repeats.h %D%/diag/report.c %D%/diag/report.h %D%/diag/report_html.c %D%/diag/follow.c %D%/diag/follow.h %D%/diag/watch.c %D%/diag/watch.h
 nltools_nldiag_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%

@@ -334,8 +334,16 @@ static bool names_waits(const visits *v, const candidate *field, const candidate
     return both >= VALUE_AGREES_MIN * sums[1] && both >= VALUE_WAITS_MIN * sums[0];
 }
 
+/* Returns whether a field's value is the result of a visit, such as the status "timeout". */
+static bool is_result(const candidate *field)
+{
+    return column_is_result(field->column) || (field->column->has_text && field->values == 1 &&
+                                               column_value_is_failure(field->column, (float)field->value));
+}
+
 /*
- * Returns whether a mechanism replaces a field that explains the same time. There are three cases:
+ * Returns whether a mechanism replaces a field that explains the same time. There are four cases:
+ * - The field is a result of the visit, such as a status, and not its cause.
  * - The field is a number of waits, repetitions or failures, which are consequences of the mechanism.
  * - The field is a number of unknown meaning, which may also be a consequence.
  * - The field is ordinary work, which must not hide a fault.
@@ -347,7 +355,7 @@ static bool yields_to(const visits *v, const candidate *field, const candidate *
 {
     if (field->column == NULL || !is_mechanism(c) || c->explained < YIELD_MIN * field->explained * field->part)
         return false;
-    if (field->meaning == NUMBER_CONTENTION ||
+    if (field->meaning == NUMBER_CONTENTION || is_result(field) ||
         (!is_by_duration(c) && (field->is_ordinary || field->meaning == NUMBER_UNKNOWN)))
         return claim_same_time(v, field, c);
     return false;
@@ -463,9 +471,8 @@ void candidate_offer(search *s, candidate *c)
             name++;
             of = *name != '\0' ? " host of" : " host";
         }
-        g_ptr_array_add(s->f->tried,
-                        g_strdup_printf("%s%s%s%s: %s: %s of the time, explains %s of the variation, p = %.2g",
-                                        c->cause, of, *name != '\0' ? " " : "", name, where, part, removed, c->p));
+        findings_note(s->f, g_strdup_printf("%s%s%s%s: %s: %s of the time, explains %s of the variation, p = %.2g",
+                                            c->cause, of, *name != '\0' ? " " : "", name, where, part, removed, c->p));
         g_free(where);
         g_free(part);
         g_free(removed);

@@ -319,8 +319,12 @@ void finding_describe(const search *s, finding *f, const candidate *c)
     } else if (strcmp(c->cause, "batch") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s waits until a batch is full", part, where);
         f->advice = "limit the time that a batch waits, or make batches smaller";
-        finding_evidence(f, "%.0f %% of the visits end together with others, %.1f at a time", 100 * c->m.share,
-                         c->m.length_ns);
+        finding_evidence(
+            f,
+            c->m.by_arrivals
+                ? "%.0f %% of the waits for an idle server end when another visit arrives, %.1f visits at a time"
+                : "%.0f %% of the visits end together with others, %.1f at a time",
+            100 * c->m.share, c->m.length_ns);
     } else if (strcmp(c->cause, "pause") == 0 && c->m.is_quota) {
         char *what = text_program(p, c->process, c->host);
         f->answer = g_strdup_printf("%s of the requests' time: %s stops until the end of each period of %s, like a "
@@ -334,14 +338,19 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         char *when = c->m.period_ns > 0 ? g_strdup_printf("every %s", period) : g_strdup("now and then"),
              *what = text_program(p, c->process, c->host);
         f->answer =
-            c->m.count == 1 ? g_strdup_printf("%s of the requests' time: %s stopped once, for %s", part, what, length)
+            c->m.is_joint
+                ? g_strdup_printf("%s of the requests' time: several programs stop %s at the same time (mainly %s)",
+                                  part, c->m.count == 1 ? "once" : when, where)
+            : c->m.count == 1 ? g_strdup_printf("%s of the requests' time: %s stopped once, for %s", part, what, length)
             : c->host != NULL
                 ? g_strdup_printf("%s of the requests' time: %s stops %s", part, what, when)
                 : g_strdup_printf("%s of the requests' time: %s stops %s on %d hosts", part, what, when, c->m.hosts);
         g_free(what);
         g_free(when);
         f->advice =
-            "look for garbage collection, a full log or disk, a CPU quota, or suspended machines at these times";
+            c->m.is_joint
+                ? "look for a service that all these programs need and that stops at these times, such as a database"
+                : "look for garbage collection, a full log or disk, a CPU quota, or suspended machines at these times";
         finding_evidence(f, "%u time%s, nothing %s for %s%s while requests were in progress", c->m.count,
                          nl_plural(c->m.count), c->m.by_ends ? "ended" : "began or ended", length,
                          c->m.count > 1 ? " on average" : "");

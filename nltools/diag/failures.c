@@ -10,8 +10,8 @@ enum { PARTIAL_MIN = 20 };
 
 /*
  * A finding needs at least the part SHARE_MIN of failed requests, or GROUP_SHARE_MIN if a group of visits fails more
- * often than the rest. A finding about failures in successful requests needs at least the part PARTIAL_SHARE_MIN of
- * these requests, and without a group also the part PARTIAL_HERE_MIN of failed visits.
+ * often than the rest. A finding about failures in successful requests needs at least the part SHARE_MIN of these
+ * requests. Without a group, it needs PARTIAL_SHARE_MIN of the requests and PARTIAL_HERE_MIN of the visits.
  */
 #define GROUP_SHARE_MIN 0.001
 #define SHARE_MIN 0.02
@@ -329,9 +329,9 @@ void find_failures(findings *f)
             add_finding(f, &whole, compared, has_group ? &group : NULL, false);
         g_free(failed_visits);
     }
-    if (partial.failed >= PARTIAL_MIN && partial.failed >= PARTIAL_SHARE_MIN * v->requests->len) {
+    if (partial.failed >= PARTIAL_MIN && partial.failed >= SHARE_MIN * v->requests->len) {
         bool has_group = find_partial_group(&partial, v, &group);
-        if (partial.failed >= PARTIAL_SHARE_MIN * v->requests->len &&
+        if (partial.failed >= (has_group ? SHARE_MIN : PARTIAL_SHARE_MIN) * v->requests->len &&
             is_partial_fault(&partial, v, has_group ? &group : NULL))
             add_finding(f, &partial, partial.main_place, has_group ? &group : NULL, true);
     }

@@ -49,6 +49,17 @@ static void finding_free(gpointer data)
     g_free(x);
 }
 
+void findings_note(findings *f, char *text)
+{
+    bool known = false;
+    for (guint i = 0; i < f->tried->len && !known; i++)
+        known = strcmp(g_ptr_array_index(f->tried, i), text) == 0;
+    if (known)
+        g_free(text);
+    else
+        g_ptr_array_add(f->tried, text);
+}
+
 finding *finding_new(const visits *v, const char *cause)
 {
     finding *x = g_new0(finding, 1);
@@ -88,6 +99,15 @@ void finding_add_rival(finding *x, finding *rival)
     rival->rival_of = x;
     g_clear_pointer(&rival->cut, g_free);
     g_ptr_array_add(x->rivals, rival);
+}
+
+double finding_min(const finding *x)
+{
+    static const char *const comparisons[] = {"calls", "peer", "pause", "field", "cold", "changed", "hour"};
+    for (size_t i = 0; i < G_N_ELEMENTS(comparisons) && !x->is_ordinary; i++)
+        if (strcmp(x->cause, comparisons[i]) == 0)
+            return COMPARISON_MIN;
+    return FINDING_MIN;
 }
 
 bool finding_is_fault(const finding *x)
@@ -146,10 +166,10 @@ bool finding_has_cause(const search *s, const finding *f, const candidate *c)
         return false;
     if (f->host != c->host || f->process != c->process || f->is_ordinary != c->is_ordinary)
         return false;
-    if (strcmp(c->cause, "pause") == 0 && (c->host == NULL || c->m.is_quota) &&
+    if (strcmp(c->cause, "pause") == 0 && !c->m.is_joint && (c->host == NULL || c->m.is_quota) &&
         program_of(s, f->place) != program_of(s, c->place))
         return false;
-    if (f->is_quota != c->m.is_quota)
+    if (f->is_quota != c->m.is_quota || f->is_joint != c->m.is_joint)
         return false;
     if (f->is_acknowledgement && c->m.acknowledgement && places_share_program(s->v, f->place, c->place))
         return true;
@@ -211,6 +231,7 @@ static finding *finding_of(const visits *v, const candidate *c)
     f->is_ordinary = c->is_ordinary;
     f->is_sometimes = c->m.is_sometimes;
     f->is_quota = c->m.is_quota;
+    f->is_joint = c->m.is_joint;
     f->is_acknowledgement = c->m.acknowledgement;
     return f;
 }
@@ -317,6 +338,7 @@ static double claim_with_same_cause(const search *s, const candidate *c)
                        .value = c->value,
                        .is_ordinary = c->is_ordinary,
                        .is_quota = c->m.is_quota,
+                       .is_joint = c->m.is_joint,
                        .is_acknowledgement = c->m.acknowledgement};
     double sum = 0, *joined = g_new0(double, s->v->places->len + 1);
     for (guint i = 0; i < s->v->places->len; i++)
@@ -481,7 +503,7 @@ static bool take_best(search *s)
             const exclusion e = {.place = i, .cause = f->cause, .column = c->column, .branch = c->branch};
             g_array_append_val(s->excluded, e);
         }
-        if (c->branch != NULL && f->share >= FINDING_MIN) /* search_again removes smaller findings */
+        if (c->branch != NULL && f->share >= finding_min(f)) /* search_again removes smaller findings */
             exclude_opposites(s, c);
         if (c->is_tree)
             mark_places(s, c->cut);
@@ -525,8 +547,9 @@ static finding *find_related(const findings *f, const finding *small)
         bool is_related = is_same_peer(small, x);
         for (guint n = 0; n <= small->others->len && !is_related; n++)
             is_related = finding_is_at(x, n == 0 ? small->place : g_array_index(small->others, uint32_t, n - 1));
-        if (x != small && x->share >= FINDING_MIN && finding_is_fault(x) && is_related && !has_rival(x, small->cause) &&
-            strcmp(x->cause, small->cause) != 0 && (related == NULL || x->share > related->share))
+        if (x != small && x->share >= finding_min(x) && finding_is_fault(x) && is_related &&
+            !has_rival(x, small->cause) && strcmp(x->cause, small->cause) != 0 &&
+            (related == NULL || x->share > related->share))
             related = x;
     }
     return related;
@@ -536,9 +559,9 @@ void findings_drop_small(findings *f)
 {
     for (guint i = f->list->len; i-- > 0;) {
         finding *x = g_ptr_array_index(f->list, i), *related;
-        if (x->share >= FINDING_MIN || x->cut == NULL || x->confirmed)
+        if (x->share >= finding_min(x) || x->cut == NULL || x->confirmed)
             continue;
-        g_ptr_array_add(f->tried, g_strdup_printf("too small to report: %s", x->answer));
+        findings_note(f, g_strdup_printf("too small to report: %s", x->answer));
         change_claims(f, x, -1);
         related = x->is_ordinary ? NULL : find_related(f, x);
         if (related != NULL) {
@@ -598,7 +621,7 @@ static void search_again(search *s)
     findings *f = s->f;
     for (guint i = f->list->len; i-- > 0;) {
         finding *small = g_ptr_array_index(f->list, i), *larger = NULL;
-        if (small->share >= FINDING_MIN)
+        if (small->share >= finding_min(small))
             continue;
         g_ptr_array_steal_index(f->list, i);
         change_claims(f, small, -1);
@@ -607,7 +630,7 @@ static void search_again(search *s)
         examine_changed(s);
         if (take_best(s)) {
             larger = g_ptr_array_steal_index(f->list, f->list->len - 1);
-            if (larger->share < FINDING_MIN) {
+            if (larger->share < finding_min(larger)) {
                 change_claims(f, larger, -1);
                 touch_places(s, larger);
                 g_clear_pointer(&larger, finding_free);
@@ -668,7 +691,7 @@ static void join_pauses(findings *f)
         for (guint n = f->list->len; n-- > i + 1;) {
             const finding *y = g_ptr_array_index(f->list, n);
             if (strcmp(x->cause, "pause") != 0 || strcmp(y->cause, "pause") != 0 || x->is_quota || y->is_quota ||
-                place_at(v, y->place)->program != program)
+                x->is_joint || y->is_joint || place_at(v, y->place)->program != program)
                 continue;
             g_hash_table_add(hosts, (gpointer)y->host);
             x->process = x->process == y->process ? x->process : NULL;

@@ -16,6 +16,10 @@
  * fault, so this is less than CAUSE_SHARE. */
 #define FINDING_MIN 0.07
 
+/* Minimum share of a finding that compares visits of the log with other visits. Other findings need FINDING_MIN,
+ * because healthy systems also have short queues, a few long visits, and visits that take longer with more work. */
+#define COMPARISON_MIN 0.05
+
 /* A log is healthy only if the search would have found any cause with at least this share of the time. */
 #define CAUSE_SHARE 0.1
 
@@ -46,6 +50,7 @@ typedef struct finding {
     double value;
     bool confirmed;          /* sensors confirm the cause */
     bool of_connections;     /* the cause is a limit of the connections on which the visits waited */
+    bool is_joint;           /* for a pause: several programs stop at the same time */
     bool is_quota;           /* for a pause: a CPU quota stops the program */
     bool is_acknowledgement; /* for a timer: the visits wait for TCP's delayed acknowledgements */
     bool is_sometimes;       /* for a timer: some visits take longer by a constant time, as for a timeout */
@@ -76,6 +81,9 @@ findings *findings_find(const visits *v);
 /* Returns whether a finding is a fault: neither ordinary, nor a rival of another finding. */
 bool finding_is_fault(const finding *x);
 
+/* Returns the minimum share of a finding: FINDING_MIN or COMPARISON_MIN. */
+double finding_min(const finding *x);
+
 /* Returns whether a place is among the places of a finding. */
 bool finding_is_at(const finding *x, uint32_t place);
 
@@ -102,6 +110,9 @@ void findings_join(findings *f, finding *x, guint number);
 
 /* Makes `rival` a rival of x, which then owns it. */
 void finding_add_rival(finding *x, finding *rival);
+/* Notes a tried explanation for --explain, unless an equal text is noted. Takes ownership of the text. */
+void findings_note(findings *f, char *text);
+
 void finding_evidence(finding *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /* Returns whether the log would have shown a cause that affects one in eight visits of a place (power.c). */
@@ -114,7 +125,7 @@ bool place_shows_causes(const findings *f, uint32_t place);
  * Subtracts the time that findings or the spread of the times explain (power.c). */
 double place_find_tail(const findings *f, uint32_t place);
 
-/* Removes the findings below FINDING_MIN whose causes no sensor confirms. */
+/* Removes the findings below finding_min whose causes no sensor confirms. */
 void findings_drop_small(findings *f);
 
 void find_failures(findings *f);

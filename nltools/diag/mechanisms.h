@@ -26,6 +26,8 @@ typedef struct mechanism {
     const char *process; /* the process with most of the effect; NULL: not one of several on a host */
     int servers;         /* for a queue: the number of servers */
     int other_servers;   /* for a queue: 1 if a pool may be a lock, 2 or more if a lock may be a pool; otherwise 0 */
+    bool is_completed;   /* for a batch: nearly each batch ends as soon as its last visit arrives */
+    bool by_arrivals;    /* for a batch: an idle server begins when another visit arrives (idle_servers.c) */
     double other_gain;   /* quality of the prediction with other_servers, divided by the quality with `servers` */
     int64_t outside_ns;  /* for a queue: time that a visit takes before and after it has a server */
     double likelihood;   /* for a queue: log of the likelihood ratio to independent visits */
@@ -41,6 +43,7 @@ typedef struct mechanism {
     bool acknowledgement;   /* for a timer: the visits wait for TCP's delayed acknowledgements */
     bool is_sometimes;      /* for a timer: some visits take longer by a constant time, as for a timeout */
     bool is_retransmission; /* for a timeout: the time is that of TCP's first retransmission */
+    bool is_joint;          /* for a pause: several programs stop at the same time */
     bool is_quota;          /* for a pause: the program stops until the end of each period, as with a CPU quota */
     bool is_from_host;      /* for an edge: `host` is the host where the visits begin */
     bool given_up;          /* for a timeout: the visits end at the timeout, and few take longer */
@@ -108,6 +111,10 @@ mechanism find_acknowledgement(const sample *s);
 
 /* Finds visits that end together although they began at different times. */
 mechanism find_batch(const sample *s);
+
+/* Finds waits for a server that is idle. Sets *is_batch if the server collects a batch; otherwise, the server polls its
+ * queue at the end of each period (idle_servers.c). */
+mechanism find_idle_servers(const sample *s, bool *is_batch);
 
 /*
  * Finds visits that take longer than the other visits by a constant time, with at most a few durations in between. If

@@ -107,6 +107,7 @@ typedef struct family {
 typedef struct station {
     const visits *v;
     const family *family;
+    bool is_joint;              /* all programs belong to the station */
     const char *program;        /* as in places */
     const char *host, *process; /* NULL: all hosts; all processes */
     GArray *times;              /* int64_t: times at which visits of the program begin and end */
@@ -203,8 +204,8 @@ static bool is_usual_way(const active *a, const survival *l, double gap_ns)
 static bool has_instance(const station *s, const char *program, uint32_t number)
 {
     const instance *of = instance_at(s->v, number);
-    return program == s->program && (s->host == NULL || of->host == s->host) &&
-           (s->process == NULL || of->program == s->process);
+    return s->is_joint || (program == s->program && (s->host == NULL || of->host == s->host) &&
+                           (s->process == NULL || of->program == s->process));
 }
 
 /* Returns whether a visit, or the time between two arrivals, is evidence in the station's gaps. */
@@ -1063,6 +1064,26 @@ static void examine_program(station *s, const instance_list *l, uint32_t from, u
     g_array_free(found, TRUE);
 }
 
+/* Several programs stop at the same time if their pauses together claim this factor times the time of the pauses of any
+ * program. */
+#define JOINT_FACTOR 1.5
+
+/* Finds pauses of all programs at the same time, for example if each of them needs a service that stops. `programs` is
+ * the number of programs that have pauses. */
+static void examine_jointly(station *s, const instance_list *l, uint32_t programs, GArray *results)
+{
+    if (programs < 2)
+        return;
+    s->is_joint = true;
+    s->program = s->host = s->process = NULL;
+    pause_result r = examine_instances(s, l, 0, l->count);
+    r.m.is_joint = true;
+    if (r.m.waits != NULL && r.m.claim_ns > JOINT_FACTOR * largest_claim(results, 0))
+        keep_result(results, &r);
+    else
+        g_free(r.m.waits);
+}
+
 GArray *find_pauses(const visits *v)
 {
     GArray *results = g_array_new(FALSE, FALSE, sizeof(pause_result));
@@ -1071,11 +1092,15 @@ GArray *find_pauses(const visits *v)
     instance_list_fill(&l, v);
     family f = family_new(v);
     station s = {.v = v, .family = &f, .lasting = lasting};
+    uint32_t programs = 0;
     for (uint32_t from = 0, to; from < l.count; from = to) {
         for (to = from; to < l.count && l.numbers[l.order[to]] == l.numbers[l.order[from]]; to++)
             ;
+        guint before = results->len;
         examine_program(&s, &l, from, to, results);
+        programs += results->len > before;
     }
+    examine_jointly(&s, &l, programs, results);
     g_free(f.first);
     g_free(f.children);
     g_free(l.programs);

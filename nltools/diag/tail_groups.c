@@ -192,7 +192,7 @@ static void describe_group(finding *x, const tail *t, const visits *v, const fai
 typedef struct tail_group {
     tail t; /* without visits and excess */
     failure_group g;
-    float *cut;
+    float *cut;             /* for each visit of the place, in the order of by_place */
     double sum_ns, tail_ns; /* on critical paths: the time of the cut, and the excess of all slow visits */
 } tail_group;
 
@@ -204,14 +204,14 @@ static void cut_group(const visits *v, tail_group *of)
     const place *p = place_at(v, of->t.place);
     double rate = g->failed / g->count, other_rate = g->others > 0 ? g->other_failed / g->others : 0,
            more = 1 - other_rate / rate;
-    of->cut = g_new0(float, v->all->len + 1);
+    of->cut = g_new0(float, p->count + 1);
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = v->by_place[p->first + i];
         double weighted_ns = (double)of->t.excess[index] * path_weight(visit_at(v, index)) * of->t.scale;
         of->tail_ns += weighted_ns;
         if (!of->t.visits[index] || is_in_group(v, g, index) != 1)
             continue;
-        of->cut[index] = (float)((double)of->t.excess[index] * more);
+        of->cut[i] = (float)((double)of->t.excess[index] * more);
         of->sum_ns += weighted_ns * more;
     }
 }
@@ -221,6 +221,22 @@ static bool is_same_group(const failure_group *a, const failure_group *b)
 {
     return a->column == b->column &&
            (a->column != NULL ? a->value == b->value : a->host == b->host && a->process == b->process);
+}
+
+/* Moves the cut of a place to the cut of all visits. Returns the gain of the place's cut, as a share of all time. */
+static double take_cut(const visits *v, tail_group *of, float *cut)
+{
+    const place *p = place_at(v, of->t.place);
+    float *own = g_new0(float, v->all->len + 1);
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t index = v->by_place[p->first + i];
+        own[index] = of->cut[i];
+        cut[index] += of->cut[i];
+    }
+    double gain = replay_gain(v, own, 1) * of->t.scale;
+    g_free(own);
+    g_clear_pointer(&of->cut, g_free);
+    return gain;
 }
 
 /* Adds a finding for a group if the group explains enough time at all its places together. Frees the cuts of these
@@ -239,10 +255,7 @@ static void add_finding(findings *f, GArray *groups, guint first)
             continue;
         sum_ns += of->sum_ns;
         tail_ns += of->tail_ns;
-        gain += replay_gain(v, of->cut, 1) * of->t.scale;
-        for (guint i = 0; i < v->all->len; i++)
-            cut[i] += of->cut[i];
-        g_clear_pointer(&of->cut, g_free);
+        gain += take_cut(v, of, cut);
         if (n > first)
             g_array_append_val(others, of->t.place);
     }

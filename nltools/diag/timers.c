@@ -557,12 +557,18 @@ mechanism find_acknowledgement(const sample *s)
 /* Minimum part of the visits that end together with visits of other requests. */
 #define TOGETHER_MIN 0.5
 
+/* Visits complete batches if at least this part of the batches ends when a visit arrives. */
+#define COMPLETED_MIN 0.8
+
 /* Maximum part of the visits that would end together by chance. */
 #define TOGETHER_CHANCE_MAX 0.3
 
+/* The end of a visit. `i` is the visit's position in the sample, or VISIT_NONE. The visits of a group can be in one
+ * batch. */
 typedef struct ending {
     int64_t end_ns;
-    uint32_t i, site, group; /* group: the visits of a group can be in one batch */
+    double wait_ns;
+    uint32_t visit, i, site, group;
 } ending;
 
 static int by_ending(const void *a, const void *b)
@@ -570,7 +576,8 @@ static int by_ending(const void *a, const void *b)
     const ending *x = a, *y = b;
     if (x->group != y->group)
         return x->group < y->group ? -1 : 1;
-    return x->end_ns != y->end_ns ? (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns) : (x->i > y->i) - (x->i < y->i);
+    return x->end_ns != y->end_ns ? (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns)
+                                  : (x->visit > y->visit) - (x->visit < y->visit);
 }
 
 /* Returns the number of the group of each site: the index of a site that ends on the same host. The caller frees the
@@ -606,7 +613,7 @@ static bool follows_service(const sample *s, const ending *clusters, uint32_t co
     uint32_t *groups = group_sites_by_host(v);
     for (uint32_t i = 0; i < p->count; i++) {
         const visit *x = visit_at(v, v->by_place[p->first + i]);
-        ends[i] = (ending){x->to_ns, i, x->site, groups[x->site]};
+        ends[i] = (ending){x->to_ns, 0, i, i, x->site, groups[x->site]};
         times[i] = (double)(x->to_ns - x->from_ns);
     }
     qsort(ends, p->count, sizeof *ends, by_ending);
@@ -629,50 +636,72 @@ static bool follows_service(const sample *s, const ending *clusters, uint32_t co
 }
 
 /* Returns whether the endings from `from` to `to` - 1 belong to several requests. */
-static bool are_of_requests(const sample *s, const ending *e, uint32_t from, uint32_t to)
+static bool are_of_requests(const visits *v, const ending *e, uint32_t from, uint32_t to)
 {
-    uint32_t first = visit_at(s->visits, s->index[e[from].i])->request;
-    while (from < to && visit_at(s->visits, s->index[e[from].i])->request == first)
+    uint32_t first = visit_at(v, e[from].visit)->request;
+    while (from < to && visit_at(v, e[from].visit)->request == first)
         from++;
     return from < to;
+}
+
+/* Returns the ends of all visits to the place, sorted by group and time. The visits outside of the sample, for which
+ * other calls of the request take longer, can complete a batch. The caller frees the array with g_free. */
+static ending *sort_endings(const sample *s, bool is_joint)
+{
+    const visits *v = s->visits;
+    const place *p = place_at(v, s->place);
+    ending *e = g_new(ending, p->count + 1);
+    uint32_t *groups = group_sites_by_host(v), *positions = g_new(uint32_t, v->all->len + 1);
+    for (uint32_t i = 0; i < p->count; i++)
+        positions[v->by_place[p->first + i]] = VISIT_NONE;
+    for (uint32_t i = 0; i < s->count; i++)
+        positions[s->index[i]] = i;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t index = v->by_place[p->first + i], position = positions[index];
+        const visit *x = visit_at(v, index);
+        e[i] = (ending){x->to_ns, position != VISIT_NONE ? s->y[position] : (double)(x->to_ns - x->from_ns),
+                        index,    position,
+                        x->site,  is_joint ? 0 : groups[x->site]};
+    }
+    g_free(groups);
+    g_free(positions);
+    qsort(e, p->count, sizeof *e, by_ending);
+    return e;
 }
 
 /* Finds visits that end together within `near_ns`, on one host or, if `is_joint` is true, on all hosts. */
 static mechanism find_batch_within(const sample *s, double near_ns, bool is_joint)
 {
     const visits *v = s->visits;
+    const uint32_t count = place_at(v, s->place)->count;
     mechanism m = {.waits = g_new0(float, v->all->len + 1)};
-    ending *e = g_new(ending, s->count + 1), *ends = g_new(ending, s->count + 1); /* ends of clusters */
-    uint32_t clusters = 0, large = 0;
+    ending *e = sort_endings(s, is_joint), *ends = g_new(ending, count + 1); /* ends of clusters */
+    uint32_t clusters = 0, large = 0, completed = 0;
     double together = 0;
-    uint32_t *groups = group_sites_by_host(v);
-    for (uint32_t i = 0; i < s->count; i++) {
-        const visit *x = visit_at(v, s->index[i]);
-        e[i] = (ending){x->to_ns, i, x->site, is_joint ? 0 : groups[x->site]};
-    }
-    g_free(groups);
-    qsort(e, s->count, sizeof *e, by_ending);
-    for (uint32_t from = 0, to; from < s->count; from = to, clusters++) {
-        double shortest = s->y[e[from].i];
+    for (uint32_t from = 0, to; from < count; from = to, clusters++) {
+        double shortest = e[from].wait_ns;
         for (to = from + 1;
-             to < s->count && e[to].group == e[from].group && (double)(e[to].end_ns - e[to - 1].end_ns) <= near_ns;
-             to++)
-            shortest = MIN(shortest, s->y[e[to].i]);
-        if (!are_of_requests(s, e, from, to))
+             to < count && e[to].group == e[from].group && (double)(e[to].end_ns - e[to - 1].end_ns) <= near_ns; to++)
+            shortest = MIN(shortest, e[to].wait_ns);
+        if (!are_of_requests(v, e, from, to))
             continue;
-        together += to - from;
         ends[large++] = e[from];
+        completed += shortest <= near_ns;
         for (uint32_t i = from; i < to; i++) {
-            double wait = s->y[e[i].i] - shortest;
-            m.waits[s->index[e[i].i]] = (float)wait;
+            double wait = e[i].wait_ns - shortest;
+            if (e[i].i == VISIT_NONE)
+                continue;
+            together++;
+            m.waits[e[i].visit] = (float)wait;
             m.claim_ns += wait * s->weight[e[i].i] * s->scale;
         }
     }
     m.share = together / s->count;
     m.count = clusters;
-    m.length_ns = (double)s->count / MAX(clusters, 1); /* number of visits in a cluster */
+    m.length_ns = (double)count / MAX(clusters, 1); /* number of visits in a cluster */
     m.explained = m.share;
-    double rate = s->count / (double)MAX(v->to_ns - v->from_ns, 1), expected = 1 - exp(-2 * near_ns * rate);
+    m.is_completed = completed >= COMPLETED_MIN * large;
+    double rate = count / (double)MAX(v->to_ns - v->from_ns, 1), expected = 1 - exp(-2 * near_ns * rate);
     m.p = normal_tail((m.share - expected) * sqrt(s->count) / sqrt(MAX(expected * (1 - expected), 1e-3)));
     if (m.share < TOGETHER_MIN || expected > TOGETHER_CHANCE_MAX || follows_service(s, ends, large))
         g_clear_pointer(&m.waits, g_free);
@@ -683,15 +712,20 @@ static mechanism find_batch_within(const sample *s, double near_ns, bool is_join
 
 mechanism find_batch(const sample *s)
 {
-    static const double near[] = {0.005, 0.02}; /* parts of the median time */
+    static const double near[] = {0.005, 0.02}; /* parts of the usual time */
     enum { TESTS = 2 * G_N_ELEMENTS(near) };
     mechanism best = {0};
     if (s->count < VISITS_MIN || s->scale > 1.5 || place_at(s->visits, s->place)->has_children)
         return best;
+    /* the visits that complete a batch do not wait, so the median can be very short */
+    double usual_ns = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        usual_ns += s->y[i] / s->count;
+    usual_ns = fmax(usual_ns, s->median);
     for (size_t k = 0; k < TESTS; k++) {
         if (k % 2 != 0 && !is_local(s))
             continue; /* the ends on different hosts depend on their clocks */
-        mechanism m = find_batch_within(s, near[k / 2] * s->median, k % 2 != 0);
+        mechanism m = find_batch_within(s, near[k / 2] * usual_ns, k % 2 != 0);
         m.p = fmin(1, TESTS * m.p);
         bool is_better = m.waits != NULL && (best.waits == NULL || m.claim_ns > best.claim_ns);
         g_free(is_better ? best.waits : m.waits);
@@ -934,11 +968,31 @@ bool visits_end_without_result(const sample *s, double from, double to)
             hypergeometric_tail(s->count, other[0], inside, other[1]) < WITHOUT_RESULT_CHANCE);
 }
 
+/*
+ * Returns whether the place is the time between two attempts of few requests: an edge that begins and ends with the
+ * same event of the same program. If the program repeats the event in many requests, or often in one request, it
+ * probably reports its progress.
+ */
+static bool is_second_attempt(const sample *s)
+{
+    enum { REQUESTS_ONE_OF = 4 };
+    const visits *v = s->visits;
+    const place *p = place_at(v, s->place);
+    if (p->kind != PLACE_EDGE || p->program != p->from_program || strcmp(p->from, p->to) != 0)
+        return false;
+    GHashTable *requests = g_hash_table_new(NULL, NULL);
+    for (uint32_t i = p->first; i < p->first + p->count; i++)
+        g_hash_table_add(requests, GUINT_TO_POINTER(visit_at(v, v->by_place[i])->request + 1));
+    guint count = g_hash_table_size(requests);
+    g_hash_table_destroy(requests);
+    return count * REQUESTS_ONE_OF <= v->requests->len && 2 * count > p->count;
+}
+
 mechanism find_named_timeout(const sample *s)
 {
     mechanism m = {0};
     const place *p = place_at(s->visits, s->place);
-    if (!place_is_timeout(p) || s->count < TIMED_OUT_MIN)
+    if (s->count < TIMED_OUT_MIN || (!place_is_timeout(p) && !is_second_attempt(s)))
         return m;
     uint32_t inside = count_between(s, s->median / NARROW, s->median * NARROW), outside = s->count - inside;
     /* without a timeout, at most half of the times would be in this narrow range */

@@ -53,6 +53,7 @@ struct visits_reader {
     uint32_t number;
     uint32_t checked;                             /* number of visits at the last check of memory */
     GArray *span_visit, *event_begin, *event_end; /* uint32_t: of the current request */
+    GArray *edges;                                /* request_edge: of the current request */
     GHashTable *place_index;                      /* maps the text of a place to 1 plus the place's index */
 };
 
@@ -365,6 +366,7 @@ static void find_visits_around(visits *v, uint32_t first)
     }
 }
 
+/* Adds an edge that is not on the critical path. `parent` is the number of the span around it, or REQUEST_NONE. */
 static void add_side_edge(kind *k, const request_graph *g, uint32_t from, uint32_t to, uint32_t parent, uint32_t number)
 {
     const request_event *a = &g->events[from], *b = &g->events[to];
@@ -373,9 +375,10 @@ static void add_side_edge(kind *k, const request_graph *g, uint32_t from, uint32
                      .own_ns = (float)(b->time_ns - a->time_ns),
                      .request = number,
                      .site = edge_site(k, a, b),
-                     .parent = *slot_of(k->reader->span_visit, parent),
+                     .parent = visit_of_span(k->reader, parent),
                      .span = visit_of_span(k->reader, span_beside(k->reader, from, to)),
-                     .ends = ends_of_edge(g, a, b)};
+                     .ends = ends_of_edge(g, a, b),
+                     .failed = b->failed};
     if (b->time_ns >= a->time_ns)
         add_visit(k->reader->result, &x);
 }
@@ -412,6 +415,34 @@ static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
         if (s->end != REQUEST_NONE && p->end != REQUEST_NONE && p->child_count == 1 &&
             *slot_of(k->reader->event_end, s->end) == i)
             add_side_edge(k, g, s->end, p->end, s->parent, number);
+    }
+}
+
+/* Adds the edges to points of a process that are not on the critical path. If a request waits for several processes at
+ * the same time, only the slowest process is on the critical path. The others show which waits ended together. */
+static void add_side_points(kind *k, const request_graph *g, uint32_t number)
+{
+    enum { EVENTS_MAX = 256 };
+    visits_reader *r = k->reader;
+    bool on_path[EVENTS_MAX] = {false};
+    size_t points = 0;
+    if (g->event_count > EVENTS_MAX)
+        return;
+    for (size_t i = 0; i < g->path_count; i++)
+        if (g->path[i].to != REQUEST_NONE)
+            on_path[g->path[i].to] = true;
+    for (uint32_t i = 1; i < g->event_count; i++)
+        points += !on_path[i] && is_inside(r, i);
+    if (points == 0)
+        return;
+    g_array_set_size(r->edges, 0);
+    request_graph_find_edges(g, r->edges);
+    for (guint i = 0; i < r->edges->len; i++) {
+        const request_edge *e = &g_array_index(r->edges, request_edge, i);
+        if (on_path[e->to] || !is_inside(r, e->to) || g->events[e->from].place != g->events[e->to].place)
+            continue;
+        on_path[e->to] = true;
+        add_side_edge(k, g, e->from, e->to, REQUEST_NONE, number);
     }
 }
 
@@ -631,6 +662,7 @@ static void take_graph(void *user, const request_graph *g, const char *name, uin
         set_fields(k, g, number);
         add_path(k, g, number);
         add_side_edges(k, g, number);
+        add_side_points(k, g, number);
         find_visits_around(v, first);
         const request q = {g->from_ns, g->to_ns, first, v->all->len - first, g->failed};
         g_array_append_val(v->requests, q);
@@ -735,6 +767,7 @@ visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, 
     r->configured = options->config != NULL;
     r->has_ids = options->ids != NULL || r->configured;
     r->span_visit = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    r->edges = g_array_new(FALSE, FALSE, sizeof(request_edge));
     r->event_begin = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     r->event_end = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     r->place_index = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -785,6 +818,7 @@ visits *visits_finish(visits_reader *r)
     }
     g_free(r->kinds);
     g_array_free(r->span_visit, TRUE);
+    g_array_free(r->edges, TRUE);
     g_array_free(r->event_begin, TRUE);
     g_array_free(r->event_end, TRUE);
     g_hash_table_destroy(r->place_index);

@@ -537,14 +537,20 @@ static double explained_by(const sample *x, const float *waits)
     return explained;
 }
 
+/* Maximum part of an edge's time between the end of a call on another host and the end of the edge. */
+#define REPLY_PART_MAX 0.25
+
 static bool crosses_hosts(const visits *v, uint32_t number)
 {
     const site *at = site_at(v, g_array_index(place_at(v, number)->sites, uint32_t, 0));
     return place_at(v, number)->kind == PLACE_EDGE && at->host != at->from_host;
 }
 
-/* Returns whether the cause of an edge's time may be outside the edge's program. Such an edge is an inferred message,
- * whose length depends on clocks, or a time in which spans of other hosts were running. */
+/*
+ * Returns whether the cause of an edge's time may be outside the edge's program. Such an edge is an inferred message,
+ * whose length depends on clocks, or a time in which a call to another host was running. The edge ends soon after the
+ * reply to such a call. A span that ends much earlier is probably a parallel part of the request.
+ */
 static bool is_elsewhere(const visits *v, const sample *x)
 {
     enum { LOOKED_AT = 200 };
@@ -560,6 +566,7 @@ static bool is_elsewhere(const visits *v, const sample *x)
         for (uint32_t n = 0; n < q->count; n++) {
             const visit *y = visit_at(v, q->first + n);
             if (y->from_ns >= edge->from_ns && y->to_ns <= edge->to_ns &&
+                (double)(edge->to_ns - y->to_ns) <= REPLY_PART_MAX * (double)(edge->to_ns - edge->from_ns) &&
                 site_at(v, y->site)->host != site_at(v, edge->site)->host) {
                 elsewhere++;
                 break;
@@ -605,6 +612,10 @@ static mechanism find_queue_of_place(const visits *v, uint32_t place)
     return of_part;
 }
 
+/* The visits of a span that needs a lock for a part of its time, such as a quarter, look like the visits of a pool of
+ * four. The lock is then the rival of the pool, with this part of the pool's score. */
+#define PART_LOCK_GAIN 0.4
+
 /* Offers a queue. If a lock and a pool predict the visits nearly equally well, offers the better queue, and adds the
  * other queue as its rival. */
 static void offer_queue(search *s, const sample *x)
@@ -629,7 +640,13 @@ static void offer_queue(search *s, const sample *x)
     /* a queue at a host with more requests may explain why the host is slower than its peers */
     bool is_of_peer = m.is_host_fast && best->cause != NULL && strcmp(best->cause, "peer") == 0 && best->host == m.host;
     offer_mechanism(s, x, cause, &m, is_of_peer ? fmax(1, 1.01 * best->score / fmax(m.explained, 0.01)) : 1);
-    if (best->cause != cause || m.other_servers == 0)
+    if (best->cause != cause)
+        return;
+    if (m.other_servers == 0 && strcmp(cause, "pool") == 0 && place_at(s->v, x->place)->kind == PLACE_SPAN) {
+        m.other_servers = 1;
+        m.other_gain = PART_LOCK_GAIN;
+    }
+    if (m.other_servers == 0)
         return;
     candidate other = *best;
     other.cut = NULL;
@@ -743,6 +760,10 @@ void try_pauses(search *s, const sample *x)
     }
 }
 
+/* Factor of the score of a batch that ends when its last visit arrives, and of waits for an idle server. No queue
+ * explains these waits, but a queue may explain the other waits of the place. */
+#define COMPLETED_PREFERENCE 1.2
+
 void try_mechanisms(search *s, const sample *x)
 {
     const bool elsewhere = is_elsewhere(s->v, x), is_coarse = place_times_are_coarse(s->v, place_at(s->v, x->place));
@@ -757,7 +778,10 @@ void try_mechanisms(search *s, const sample *x)
         offer_mechanism(s, x, "timer", &m, 1);
         if (!is_coarse) {
             m = find_batch(x);
-            offer_mechanism(s, x, "batch", &m, 0.95);
+            offer_mechanism(s, x, "batch", &m, m.is_completed ? COMPLETED_PREFERENCE : 0.95);
+            bool is_batch = false;
+            m = find_idle_servers(x, &is_batch);
+            offer_mechanism(s, x, is_batch ? "batch" : "timer", &m, COMPLETED_PREFERENCE);
         }
     }
     m = find_named_timeout(x);

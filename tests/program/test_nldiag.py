@@ -1290,6 +1290,160 @@ class Nldiag(support.Case):
         first = self.diagnosed("--id", "ID", path)["causes"][0]
         self.assertEqual((first["cause"], first["from_event"], first["to_event"]), ("batch", "Accept", "Spin"))
 
+    def test_programs_that_stop_together(self):
+        """Four programs put jobs into one service and take them out. If it stops for 200 ms every 1.5 s, all of them stop when their work is done."""
+        for stops in True, False:
+            with self.subTest(stops=stops):
+                chance, at, records, free = random.Random(11), 0.0, [], {}
+                jobs = []
+                for number in range(2000):
+                    at += chance.expovariate(30)
+                    if stops and at % 1.5 < 0.2:
+                        at += 0.2 - at % 1.5
+                    jobs.append([at, number])
+                for step, (program, took) in enumerate((("decode", 0.03), ("resize", 0.035), ("store", 0.03))):
+                    for job in sorted(jobs):
+                        worker = min((f"{program[0]}{n}" for n in range(3)), key=lambda w: free.get(w, 0))
+                        if step == 0:
+                            records.append((job[0], f"HOST=front PROG=in LVL=Usage NL.EVNT=Put ID={job[1]}"))
+                        begin = max(job[0] + 0.0003, free.get(worker, 0))
+                        if stops and begin % 1.5 < 0.2:
+                            begin += 0.2 - begin % 1.5 + 0.0005 * chance.random()
+                        end = free[worker] = begin + took * chance.lognormvariate(0, 0.3)
+                        for time, event in (begin, "start"), (end, "end"):
+                            records.append((time, f"HOST={worker} PROG={program} LVL=Usage NL.EVNT={program}.{event} ID={job[1]}"))
+                        job[0] = end + 0.0002
+                path = self.scratch / "joint.log"
+                simulate.write_lines(path, sorted(records))
+                causes = [c for c in self.diagnosed("--id", "ID", path)["causes"] if "instead_of" not in c]
+                if stops:
+                    self.assertEqual(causes[0]["cause"], "pause")
+                    self.assertIn("several programs stop", causes[0]["title"])
+                else:
+                    self.assertEqual([c for c in causes if c["cause"] == "pause"], [])
+
+    def queued_jobs(self, begin_of, seed, count=1500, rate=60.0):
+        """Returns the records of jobs for three workers, each of which takes jobs from its own queue and does one at a time. `begin_of` returns the
+        times at which a worker begins jobs, from their arrivals and their durations."""
+        chance, at, records, jobs = random.Random(seed), 0.0, [], {f"w{n}": [] for n in range(3)}
+        for number in range(count):
+            at += chance.expovariate(rate)
+            jobs[chance.choice(list(jobs))].append((at, number, 0.01 * chance.lognormvariate(0, 0.3)))
+        for worker, own in jobs.items():
+            for (at, number, took), begin in zip(own, begin_of([at for at, _, _ in own], [took for _, _, took in own])):
+                records += [(at, "a", "Put", f"ID={number}"), (begin, worker, "Work.start", f"ID={number}"), (begin + took, worker, "Work.end", f"ID={number}")]
+        return records
+
+    def test_idle_workers(self):
+        """Workers wait although there are jobs: until two jobs are there, or until the end of a period. Workers that begin at once wait for nothing."""
+
+        def at_once(arrivals, durations, first=lambda at: at + 0.0002, size=1):
+            begins, free = [], 0.0
+            for i in range(0, len(arrivals) - len(arrivals) % size, size):
+                last = arrivals[i + size - 1]
+                now = max(last + 0.0002, free) if free > last else first(last)
+                for k in range(i, i + size):
+                    begins.append(now)
+                    now += durations[k] + 0.0001
+                free = now
+            return begins
+
+        def polling(arrivals, durations):
+            return at_once(arrivals, durations, lambda at: (at // 0.05 + 1) * 0.05 + 0.0003)
+
+        def batches(arrivals, durations):
+            return at_once(arrivals, durations, size=2)
+
+        for seed in support.representative((1, 2, 3), (1,)):
+            for begin_of, expected in (polling, "timer"), (batches, "batch"):
+                with self.subTest(expected, seed=seed):
+                    first = self.first_of(self.queued_jobs(begin_of, seed))
+                    self.assertEqual((first["cause"], first["from_event"], first["to_event"]), (expected, "Put", "Work.start"))
+                    if expected == "timer":
+                        self.assertIn("timer of 50.0 ms", first["title"])
+                    else:
+                        self.assertRegex(first["evidence"][0], r"^(9\d|100) % of the waits for an idle server end when another visit arrives, \d\.\d visits at a time$")
+            with self.subTest("at once", seed=seed):
+                causes = self.diagnosed_of(self.queued_jobs(at_once, seed, rate=90.0))["causes"]
+                self.assertFalse({"timer", "batch"} & {c["cause"] for c in causes}, causes)
+
+    def test_parts_beside_the_path(self):
+        """A request waits for three servers at the same time. One of them begins when two requests wait, and the request that completes the batch usually
+        waits for another server."""
+        chance, at, records, waiting = random.Random(5), 0.0, [], {"n1": [], "n2": []}
+        ends = {}
+        for number in range(1500):
+            at += chance.expovariate(50)
+            records.append((at, "a", "Ask", f"ID={number}"))
+            ends[number] = []
+            for server in chance.choice(("n1", "n2")), "m1", "m2":
+                arrived = at + chance.uniform(0.0005, 0.0015)
+                records.append((arrived, server, f"{server[0]}.Take", f"ID={number}"))
+                waiting.setdefault(server, []).append((arrived, number))
+                if server[0] == "n" and len(waiting[server]) < 2:
+                    continue
+                for n, (_, one) in enumerate(waiting[server]):
+                    begin = arrived + 0.0001 * (n + 1)
+                    done = begin + 0.012 * chance.lognormvariate(0, 0.3)
+                    records += [(begin, server, f"{server[0]}.Begin", f"ID={one}"), (done, server, f"{server[0]}.Done", f"ID={one}")]
+                    ends[one].append(done)
+                waiting[server] = []
+        records += [(max(done) + 0.0005, "a", "Answer", f"ID={number}") for number, done in ends.items() if len(done) == 3]
+        first = self.first_of([r for r in records if len(ends[int(r[3][3:])]) == 3])
+        self.assertEqual((first["cause"], first["from_event"], first["to_event"]), ("batch", "n.Take", "n.Begin"))
+
+    def test_second_attempts(self):
+        """A server does not answer some requests, and the caller asks another server after 300 ms, without any record of the timeout. If nearly all
+        requests log the same event several times, the event shows their progress."""
+        for part, expected in (0.06, ("timeout", "Take", "Take")), (0.9, None):
+            chance, at, records = random.Random(2), 0.0, []
+            for number in range(1500):
+                at += chance.expovariate(10)
+                now = at + 0.001
+                records += [(at, "a", "Ask", f"ID={number}"), (now, "b1", "Take", f"ID={number}")]
+                for _ in range(1 if expected else 3):
+                    if chance.random() < part:
+                        now += 0.3 * chance.uniform(0.998, 1.002)
+                        records.append((now, "b2", "Take", f"ID={number}"))
+                now += 0.02 * chance.lognormvariate(0, 0.3)
+                records += [(now, "b2", "Done", f"ID={number}"), (now + 0.001, "a", "Answer", f"ID={number}")]
+            causes = [c for c in self.diagnosed_of(records)["causes"] if not c["ordinary"]]
+            found = [(c["cause"], c["from_event"], c["to_event"]) for c in causes if c["cause"] == "timeout"]
+            self.assertEqual(found[:1], [expected] if expected else [])
+
+    def test_status_is_a_consequence(self):
+        """Lookups end after a timeout and are repeated. The status of these lookups is a result of the timeout, not its cause."""
+        chance, at, records = random.Random(8), 0.0, []
+        for number in range(2000):
+            at += chance.expovariate(20)
+            now = at
+            for _ in range(2):
+                lost = chance.random() < 0.05
+                end = now + (3 if lost else 0.2 * chance.lognormvariate(0, 0.5))
+                records += [(now, "a", "Lookup.start", f"ID={number}"), (end, "a", "Lookup.end", f"ID={number} STATUS={'timeout' if lost else 'ok'}")]
+                now = end + 0.001
+                if not lost:
+                    break
+            records += [(now, "a", "Send.start", f"ID={number}"), (now + 0.5 * chance.lognormvariate(0, 0.3), "a", "Send.end", f"ID={number}")]
+        first = self.first_of(records)
+        self.assertEqual((first["cause"], first["span"]), ("timeout", "Lookup"))
+
+    def test_minimum_depends_on_the_cause(self):
+        """A cause that takes 6 % of the time is a finding if it does not depend on the load. Short queues and larger work are not."""
+        shares = {"field": self.diagnosed_of(self.requests(lambda c, at, n, h: 0.016 * (n % 17 == 3) * c.uniform(0.8, 1.2), fields=lambda n: f"KIND={'abc'[n % 17 == 3]}")),
+                  "size": self.diagnosed_of(self.requests(lambda c, at, n, h: 0.0025 * (n * 7919 % 31) / 31, fields=lambda n: f"SIZE={1 + n * 7919 % 31}"))}
+        first = shares["field"]["causes"][0]
+        self.assertEqual((first["cause"], first["field"]), ("field", "KIND"))
+        self.assertTrue(0.05 <= first["share"] < 0.1, first)
+        self.assertEqual([c for c in shares["size"]["causes"] if not c["ordinary"]], [])
+
+    def test_explanations_are_listed_once(self):
+        path, _ = self.run_of("lock", 1)
+        lines = self.run_program(self.nldiag, "--explain", path).stdout.splitlines()
+        tried = lines[next(i for i, line in enumerate(lines) if line.startswith("nldiag tried")):]
+        self.assertGreater(len(tried), 2)
+        self.assertEqual(len(tried), len(set(tried)))
+
     def test_slow_disk_of_a_slow_host(self):
         """Reads wait for the disk of their host. On b2, either the disk is slow or the program."""
         for disk_ms in 40, 8:
@@ -2320,13 +2474,14 @@ class Nldiag(support.Case):
     def test_partial_failures(self):
         """A step fails, but the request succeeds: a fault if one host fails, or if nearly all visits fail. A few failures show neither."""
         for name, fails, expected in (("one host", lambda c, n: c.random() < (0.4 if n % 3 == 1 else 0.02), [("failures", "Store0", "b1")]),
+                                      ("one host, few requests", lambda c, n: n % 3 == 1 and c.random() < 0.1, [("failures", "Store0", "b1")]),
                                       ("all hosts", lambda c, n: c.random() < 0.1, []), ("few of many steps", lambda c, n: c.random() < 0.1, []),
                                       ("nearly all", lambda c, n: c.random() < 0.7, [("failures", "Store0", None)]),
                                       ("half", lambda c, n: c.random() < 0.5, [])):
             for seed in 1, 2, 3:
                 with self.subTest(name, seed=seed):
                     chance, at, records = random.Random(seed), 0.0, []
-                    for n in range(300):
+                    for n in range(900 if name == "one host, few requests" else 300):
                         at += 0.02 + chance.expovariate(20)
                         host, step = f"b{n % 3 if name not in ('nearly all', 'half') else 0}", chance.randrange(30) if name == "few of many steps" else 0
                         begin = at + 0.001 * chance.lognormvariate(0, 0.3)
