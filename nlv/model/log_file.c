@@ -106,13 +106,9 @@ log_file *log_file_open(const char *path, const program_reading *reading)
 
 log_file *log_file_spill(nl_fraction fraction)
 {
-    const char *directory = getenv("TMPDIR");
-    char path[4096];
-    snprintf(path, sizeof path, "%s/nlv.XXXXXX", directory != NULL && *directory != '\0' ? directory : "/var/tmp");
-    int fd = mkostemp(path, O_CLOEXEC);
+    int fd = temporary_file_open(NULL);
     if (fd < 0)
         return NULL;
-    unlink(path);
     log_file *f = log_file_new(fd, fraction);
     f->is_spill = true;
     return f;

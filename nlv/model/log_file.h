@@ -50,7 +50,7 @@ typedef struct log_file {
  * is too short to detect its format. */
 log_file *log_file_open(const char *path, const program_reading *reading);
 
-/* Creates a spill of unknown format. Returns NULL and sets errno on failure. */
+/* Creates a spill of unknown format. Returns NULL and sets the error on failure. */
 log_file *log_file_spill(nl_fraction fraction);
 
 /* Frees a log_file and closes it. `f` may be NULL. */

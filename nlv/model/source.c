@@ -226,7 +226,7 @@ source *source_open_feed(feed *f, const char *name, program_reading *reading)
     s->files = g_ptr_array_new_with_free_func((GDestroyNotify)log_file_free);
     log_file *file = log_file_spill(reading->fraction);
     if (file == NULL) {
-        program_error("create a temporary file: %s", strerror(errno));
+        program_print_error();
         source_close(s);
         return NULL;
     }
@@ -248,6 +248,7 @@ void source_close(source *s)
     g_free(s->cutters);
     g_ptr_array_free(s->files, TRUE);
     nl_source_close(s->stream);
+    reconnection_free(s->again);
     prints_free(&s->prints);
     for (size_t i = 0; i < s->archive_count; i++)
         g_free(s->archive[i]);
@@ -295,7 +296,7 @@ static bool spill(source *s, const char *data, size_t size)
     log_file *f =
         s->begins_spill ? log_file_spill(s->reading->fraction) : g_ptr_array_index(s->files, s->files->len - 1);
     if (f == NULL) {
-        program_error("create a temporary file: %s", strerror(errno));
+        program_print_error();
         return false;
     }
     if (s->begins_spill)
@@ -326,11 +327,27 @@ static void read_stream(source *s)
         }
         if (status == NL_FAILED)
             program_input_failed(s->reading);
-        if (s->follow && s->path == NULL)
+        if (s->follow && program_awaits_signal(s->url)) {
+            notice(s, "was disconnected; nlv keeps the records that have arrived, and tries to connect again");
+            s->again = reconnection_start(s->url);
+        } else if (s->follow && s->path == NULL) {
             notice(s, "ended or was disconnected; nlv keeps the records that have arrived");
+        }
         end_stream(s);
         return;
     }
+}
+
+/* If nlv is connected to the collector again, reads its stream from now on, into a new file. */
+static void look_for_collector(source *s)
+{
+    s->stream = reconnection_take(s->again);
+    if (s->stream == NULL)
+        return;
+    reconnection_free(s->again);
+    s->again = NULL;
+    s->begins_spill = true;
+    notice(s, "is connected again; records that the collector received meanwhile may be missing");
 }
 
 static void drop_next_of_archive(source *s)
@@ -451,6 +468,8 @@ source_state source_look(source *s)
 {
     if (s->ended)
         return SOURCE_ENDED;
+    if (s->again != NULL)
+        look_for_collector(s);
     if (s->stream != NULL && !became_plain(s))
         read_stream(s);
     if (s->archive != NULL && (s->files->len == 0 || is_last_file(s)))

@@ -13,6 +13,7 @@
 #include "model/block_cutter.h"
 #include "model/feed.h"
 #include "model/prints.h"
+#include "model/reconnection.h"
 #include "model/scan.h"
 
 typedef struct source {
@@ -30,6 +31,7 @@ typedef struct source {
     nl_decoder *decoder;    /* decodes the lines that are not plain (line_scanner.h) */
     block_cutter **cutters; /* an element for each file; NULL for text */
     nl_source *stream;      /* its bytes go to spills; NULL: the stream has ended, or no stream */
+    reconnection *again;    /* opens the stream of a collector again after it has ended; NULL: no stream to open */
     feed *feed;             /* the source writes its records to the only spill; NULL: no feed */
     bool begins_spill;      /* the next bytes of the stream belong to a new file */
     bool is_finished;       /* nlv has read the current file completely, and there is no next file yet */

@@ -293,6 +293,32 @@ class Server(ServeCase):
             self.assertIn(problem, result.stderr)
 
 
+class Live(ServeCase):
+    def test_a_collector_is_restarted(self):
+        """nlv connects again, keeps the records, and shows those that arrive later."""
+        port = support.free_port()
+        url = f"x-netlog://127.0.0.1:{port}"
+
+        def collector():
+            process = self.start(support.program("netlogd/netlogd"), "--foreground", "--listen", url, "--output", self.scratch / "all.log")
+            support.wait_until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, what="the collector")
+            return process
+
+        def write_until(event, count):
+            result = self.run_program(support.program("nltools/nlwrite"), "--dest", url, event)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return self.get_document("/state")["records"] >= count
+
+        first = collector()
+        self.serve(url)
+        support.wait_until(lambda: write_until("Before", 5), what="records")
+        count = self.get_document("/state")["records"]
+        first.terminate()
+        first.wait()
+        collector()
+        support.wait_until(lambda: write_until("After", count + 5), what="records of the new collector")
+
+
 class JaegerApi(ServeCase):
     """Jaeger's query API, with the requests that jaeger-ui sends."""
     FIRST_US = 1767268800000000  # 2026-01-01T12:00:00Z
