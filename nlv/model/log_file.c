@@ -3,6 +3,7 @@
 #include "model/log_file.h"
 
 #include "program/program.h"
+#include "program/temporary_file.h"
 #include "record/format.h"
 #include "base/buffer.h"
 
