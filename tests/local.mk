@@ -27,6 +27,9 @@ EXTRA_DIST += %D%/documented.py %D%/coverage %D%/tidy %D%/diagnosis/README.md %D
 unit_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/libnetlogger -include config.h $(CMOCKA_CFLAGS)
 unit_ldadd = $(common_libs) $(OPENSSL_LIBS) $(CMOCKA_LIBS)
 
+# ./check sets UNIT_CFLAGS.
+tests/unit/%.o: private CFLAGS += $(UNIT_CFLAGS)
+
 include tests/program/local.mk
 include tests/unit/local.mk
 include tests/fuzz/local.mk

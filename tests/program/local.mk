@@ -32,13 +32,17 @@ program_tests += \
 	tests/program/test_scarce_memory.py \
 	tests/program/test_documented.py \
 	tests/program/test_connections.py \
+	tests/program/test_connections_real.py \
 	tests/program/test_netlogd_files.py \
 	tests/program/test_netlogd_hostile.py \
 	tests/program/test_nlv_window.py \
 	tests/program/test_nlv_requests.py \
 	tests/program/test_nlv_serve.py \
 	tests/program/test_nlv.py \
+	tests/program/test_spool.py \
+	tests/program/test_keep_where.py \
 	tests/program/test_nlagentd.py \
+	tests/program/test_path.py \
 	tests/program/test_nlsort.py \
 	tests/program/test_nlsort_blocks.py \
 	tests/program/test_languages.py \
@@ -62,10 +66,13 @@ program_tests += \
 	tests/program/test_netlogd_output.py \
 	tests/program/test_nlagentd_others.py \
 	tests/program/test_delivery.py \
-	tests/program/test_spool.py \
 	tests/program/test_retention.py \
 	tests/program/test_time_index.py \
 	tests/program/test_wrong_peers.py \
+	tests/program/test_nlkernel_protocols.py \
+	tests/program/test_nlkernel_pools.py \
+	tests/program/test_nlkernel_rules.py \
+	tests/program/test_site.py \
 	tests/program/test_abi.py \
 	tests/program/test_adaptive.py \
 	tests/program/test_api_examples.py \
@@ -83,7 +90,6 @@ program_tests += \
 	tests/program/test_fortran.py \
 	tests/program/test_http_example.py \
 	tests/program/test_java.py \
-	tests/program/test_keep_where.py \
 	tests/program/test_language_pages.py \
 	tests/program/test_manual.py \
 	tests/program/test_marker.py \
@@ -95,23 +101,18 @@ program_tests += \
 	tests/program/test_netlogd_udp.py \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nlkernel_functions.py \
-	tests/program/test_nlkernel_rules.py \
-	tests/program/test_nlkernel_pools.py \
 	tests/program/test_nlkernel_http2.py \
-	tests/program/test_nlkernel_protocols.py \
 	tests/program/test_nlkernel_trace.py \
 	tests/program/test_nlrecover.py \
 	tests/program/test_nlschema.py \
 	tests/program/test_nlstat.py \
 	tests/program/test_nlwrite.py \
 	tests/program/test_packaging.py \
-	tests/program/test_path.py \
 	tests/program/test_pages.py \
 	tests/program/test_perl.py \
 	tests/program/test_python.py \
 	tests/program/test_real_faults.py \
 	tests/program/test_set_user_id.py \
-	tests/program/test_site.py \
 	tests/program/test_systemd.py \
 	tests/program/test_terminal.py
 
@@ -119,8 +120,7 @@ if HAVE_PROGRAM_TESTS
 TESTS += $(program_tests)
 endif
 
-# These tests compare durations. Therefore, they run one after the other, and after all other tests, when the machine is less busy.
-tests/program/test_connections.log: $(filter-out tests/program/test_connections.log,$(TEST_LOGS))
-tests/program/test_http_example.log: $(filter-out tests/program/test_connections.log tests/program/test_http_example.log,$(TEST_LOGS))
-tests/program/test_nlkernel_trace.log: $(filter-out tests/program/test_connections.log tests/program/test_http_example.log \
-	tests/program/test_nlkernel_trace.log,$(TEST_LOGS))
+# These tests compare durations and wait most of the time. Therefore, they run after all other tests, when the machine is less busy.
+last_tests = tests/program/test_connections.log tests/program/test_connections_real.log tests/program/test_http_example.log \
+	tests/program/test_nlkernel_trace.log
+$(last_tests): $(filter-out $(last_tests),$(TEST_LOGS))
