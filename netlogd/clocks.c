@@ -61,8 +61,8 @@ static struct {
 
 void clocks_start(nl_log *log)
 {
-    memset(&table, 0, sizeof table);
     table.log = log;
+    table.count = 0; /* the other members stay untouched, and so do their pages */
     if (getrandom(&table.seed, sizeof table.seed, 0) != sizeof table.seed)
         table.seed = (uint64_t)nl_monotonic_ns();
 }
