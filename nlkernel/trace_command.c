@@ -293,10 +293,12 @@ static void print_summary(const tracer *t)
             "nlkernel: encrypted requests may have no names, because nlkernel lacks CAP_SYS_PTRACE, a process uses a "
             "deleted TLS library, or the kernel rejected probes in a TLS library\n");
     if (unix_calls > 0)
-        fprintf(stderr,
-                "nlkernel: %" PRIu64
-                " call%s on Unix sockets %s not in the log; nlkernel traces only TCP, and DNS over UDP\n",
-                unix_calls, nl_plural(unix_calls), unix_calls == 1 ? "is" : "are");
+        fprintf(
+            stderr,
+            "nlkernel: %" PRIu64
+            " call%s on Unix sockets %s not in the log; nlkernel requires Linux 6.3 and sockets of type SOCK_STREAM "
+            "whose clients have no address\n",
+            unix_calls, nl_plural(unix_calls), unix_calls == 1 ? "is" : "are");
 }
 
 static bool start_tracing(tracer *t)

@@ -58,7 +58,7 @@ uint64_t probe_missed(const probe *p);
 /* Returns whether the kernel rejected probes in TLS libraries, or the search for these libraries in a process. */
 bool probe_refused_tls(const probe *p);
 
-/* Returns the number of calls on Unix sockets, which nlkernel does not trace. */
+/* Returns the number of calls on Unix sockets that nlkernel does not trace. */
 uint64_t probe_unix_calls(const probe *p);
 
 void probe_free(probe *p); /* NULL is allowed */

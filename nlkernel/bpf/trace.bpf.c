@@ -1,8 +1,8 @@
 /*
- * Reports the socket calls of the chosen processes on TCP connections, and their DNS messages over UDP. An event
- * contains the time, the thread, the connection, the position in the stream of bytes, and the first bytes of the data.
- * For HTTP/2, the events instead contain the heads of all frames and the whole frames with headers, because headers
- * refer to earlier headers of the connection.
+ * Reports the socket calls of the chosen processes on TCP connections and, since Linux 6.3, on Unix sockets. Also
+ * reports their DNS messages over UDP. An event contains the time, the thread, the connection, the position in the
+ * stream of bytes, and the first bytes of the data. For HTTP/2, the events instead contain the heads of all frames and
+ * the whole frames with headers, because headers refer to earlier headers of the connection.
  *
  * There are three groups of programs. nlkernel loads the third group and one of the first two.
  * - Since Linux 6.3, tracepoints report the calls on sockets (on_send, on_receive), without cost for other calls.
@@ -60,11 +60,21 @@ struct sock_common {
     __u32 skc_daddr, skc_rcv_saddr;
     __u16 skc_dport, skc_num, skc_family;
     __u8 skc_state;
+    struct {
+        __s64 counter;
+    } skc_cookie;
     struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
 } KERNEL;
 struct sock {
     struct sock_common __sk_common;
-    __u16 sk_protocol;
+    struct {
+        __u32 qlen;
+    } sk_receive_queue;
+    __u16 sk_protocol, sk_type;
+} KERNEL;
+struct unix_sock {
+    void *addr; /* NULL: the socket has no name */
+    struct sock *peer;
 } KERNEL;
 struct tcp_sock {
     __u32 copied_seq, rcv_nxt, write_seq, snd_nxt, snd_una;
@@ -129,7 +139,7 @@ const volatile _Bool by_ports; /* trace every process, but only connections with
 
 _Bool counts_waits; /* on_wait and on_waking, or on_exit, are attached */
 
-/* missed: number of events for which the ring had no space; unix_calls: number of calls on Unix sockets, which the
+/* missed: number of events for which the ring had no space; unix_calls: number of calls on Unix sockets that the
  * programs do not trace */
 __u64 missed, unix_calls;
 
@@ -237,6 +247,30 @@ struct {
 
 _Bool has_http2; /* http2_sockets may have elements */
 
+/*
+ * One end of a connection with Unix sockets. The kernel does not count the bytes of these connections, so the programs
+ * count them. The position of the server (`received`) and the position of the client (`sent`) in the requests' bytes
+ * must agree. They agree if the programs have seen the connection begin. Otherwise, agree_with_client finds the
+ * difference later. Until then, both ends have random positions.
+ */
+struct unix_end {
+    __u64 cookie;                        /* identifies the socket; 0: the socket is new */
+    __u32 sent, received;                /* positions of the next bytes */
+    __u32 sends, receives;               /* numbers of the process's calls */
+    __u32 sender;                        /* the thread that has sent the latest bytes */
+    __u32 at_sends, at_receives;         /* client: `sends` and `receives` after `sender` has last received data */
+    __u32 client_sends, client_receives; /* server: those of the client when the server had received all its bytes */
+    __u32 missing;                       /* server: the difference between the positions at that time */
+    _Bool is_set;                        /* server: the last three members are set */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, TRACE_UNIX_MAX);
+    __type(key, __u64); /* address of the socket */
+    __type(value, struct unix_end);
+} unix_ends SEC(".maps");
+
 static __always_inline struct process *find_process(__u32 pid)
 {
     struct process *found = bpf_map_lookup_elem(&processes, &pid), first = {0};
@@ -307,7 +341,7 @@ static __always_inline struct sock *find_socket(_Bool cast, __u32 fd)
     return GET(cast, end, sk);
 }
 
-/* Returns whether a socket uses TCP or UDP. Counts the calls on Unix sockets. */
+/* Returns whether a socket uses TCP or UDP. Counts calls on Unix sockets. */
 static __always_inline _Bool is_traced_socket(_Bool cast, const struct sock *sk)
 {
     __u16 family = GET(cast, sk, __sk_common.skc_family);
@@ -1079,6 +1113,127 @@ static __always_inline void report(_Bool cast, long call, const struct pt_regs *
     put(e, captured);
 }
 
+/* ---- Unix sockets ---- */
+
+/* Returns the state of a socket. The kernel may have used the address of a closed socket again. */
+static __always_inline struct unix_end *find_unix_end(__u64 address, __u64 cookie)
+{
+    struct unix_end first = {.cookie = cookie}, *end = bpf_map_lookup_elem(&unix_ends, &address);
+    if (end && end->cookie == 0)
+        end->cookie = cookie;
+    if (end && end->cookie == cookie)
+        return end;
+    first.sent = bpf_get_prandom_u32();
+    first.received = bpf_get_prandom_u32();
+    bpf_map_update_elem(&unix_ends, &address, &first, BPF_ANY);
+    return bpf_map_lookup_elem(&unix_ends, &address);
+}
+
+/*
+ * Corrects the server's position before the server receives a request. If the server has emptied its queue, it has
+ * received all bytes that the client has sent. The client's call that has sent these bytes may still be running, and
+ * not be counted. It was not running if the next call of the client's thread has received data. Therefore, the server
+ * stores the difference of the positions after it has emptied its queue, and applies it after such a call.
+ */
+static __always_inline void agree_with_client(struct unix_end *server, const struct unix_end *client)
+{
+    if (server->is_set && server->client_sends != 0 && client->at_sends == server->client_sends &&
+        (__s32)(client->at_receives - server->client_receives) > 0)
+        server->received += server->missing;
+    server->is_set = 0;
+}
+
+static __always_inline void compare_with_client(struct unix_end *server, const struct unix_end *client,
+                                                const struct sock *sk)
+{
+    server->missing = client->sent - server->received;
+    server->client_sends = client->sends;
+    server->client_receives = client->receives;
+    asm volatile("" : : : "memory"); /* read the queue last, because the client may send more bytes now */
+    server->is_set = sk->sk_receive_queue.qlen == 0;
+}
+
+/* Reports a call on a Unix socket. The server's socket has the name of the listening socket, and the client's socket
+ * usually has no name. Two sockets without names are a channel within a program (socketpair). */
+static __always_inline void report_unix(const struct pt_regs *regs, __u8 kind, __u32 size, struct sock *sk,
+                                        struct thread *thread)
+{
+    enum { STREAM = 1 };
+    __u32 zero = 0;
+    struct trace_event *e = bpf_map_lookup_elem(&scratch, &zero);
+    struct unix_sock *own = sk->sk_type == STREAM ? bpf_skc_to_unix_sock(sk) : 0;
+    struct sock *peer = own ? own->peer : 0;
+    struct unix_sock *other = peer ? bpf_skc_to_unix_sock(peer) : 0;
+    if (!e || by_ports)
+        return;
+    _Bool is_server = own && own->addr != 0, is_client = other && other->addr != 0;
+    if (!other || is_server == is_client) {
+        if (!own || is_server)
+            __sync_fetch_and_add(&unix_calls, 1);
+        return;
+    }
+    if (!thread->announced)
+        announce(thread);
+    __u64 cookies[2] = {bpf_get_socket_cookie(sk), bpf_get_socket_cookie(peer)};
+    struct unix_end *end = find_unix_end((__u64)sk, cookies[0]), *remote = find_unix_end((__u64)peer, cookies[1]);
+    if (!end || !remote)
+        return;
+    begin_event(e, kind, thread);
+    e->socket = (__u64)sk;
+    e->family = UNIX;
+    e->local_port = e->peer_port = 0;
+    __builtin_memset(e->local, 0, sizeof e->local);
+    __builtin_memset(e->peer, 0, sizeof e->peer);
+    __builtin_memcpy(e->local, &cookies[0], sizeof cookies[0]);
+    __builtin_memcpy(e->peer, &cookies[1], sizeof cookies[1]);
+    e->is_datagram = 0;
+    e->size = size;
+    e->role = is_server ? TRACE_ROLE_SERVER : TRACE_ROLE_CLIENT;
+    if (kind == TRACE_SEND) {
+        e->sequence = end->sent;
+        e->other = end->received;
+        end->sent += size;
+        end->sends++;
+        end->sender = e->tid;
+    } else {
+        if (is_server)
+            agree_with_client(end, remote);
+        e->sequence = end->received;
+        e->other = end->sent;
+        end->received += size;
+        end->receives++;
+        if (end->sender == e->tid) {
+            end->at_sends = end->sends;
+            end->at_receives = end->receives;
+        }
+        if (is_server)
+            compare_with_client(end, remote, sk);
+    }
+    struct piece p = find_piece(regs->orig_ax, regs, 0), next = {0};
+    if (p.size < TRACE_JOIN_SIZE)
+        next = find_piece(regs->orig_ax, regs, 1);
+    put(e, size != 0 ? capture(e, p, next) : 0);
+}
+
+/* Prepares the two ends of a new connection, on which the client has not sent any bytes. The server may have sent
+ * bytes. */
+static __always_inline void begin_unix(const struct sock *sk)
+{
+    if (sk->__sk_common.skc_family != UNIX)
+        return;
+    const struct sock *peer = KERNEL_POINTER(1, sock, KERNEL_POINTER(1, unix_sock, sk)->peer);
+    struct unix_end client = {.sent = bpf_get_prandom_u32(), .received = bpf_get_prandom_u32()},
+                    server = {.sent = client.received, .received = client.sent};
+    __u64 own = (__u64)sk, other = (__u64)peer;
+    struct unix_end *known = other != 0 ? bpf_map_lookup_elem(&unix_ends, &other) : 0;
+    if (known && known->cookie != 0 && known->cookie == (__u64)peer->__sk_common.skc_cookie.counter)
+        known->received = client.sent;
+    else if (other != 0)
+        bpf_map_update_elem(&unix_ends, &other, &server, BPF_ANY);
+    if (other != 0)
+        bpf_map_update_elem(&unix_ends, &own, &client, BPF_ANY);
+}
+
 static __always_inline int end_send(struct sock *sk, int result)
 {
     struct thread *thread = find_thread();
@@ -1090,7 +1245,9 @@ static __always_inline int end_send(struct sock *sk, int result)
         thread->messages = result > 0 ? regs->si : 0;
         thread->message = first ? 1 : thread->message + 1;
     }
-    if (result > 0 && is_traced_socket(1, sk))
+    if (result > 0 && sk->__sk_common.skc_family == UNIX)
+        report_unix(regs, TRACE_SEND, result, sk, thread);
+    else if (result > 0 && is_traced_socket(1, sk))
         report(1, regs->orig_ax, regs, TRACE_SEND, result, sk, thread, 0);
     return 0;
 }
@@ -1109,10 +1266,13 @@ int BPF_PROG(on_receive, struct sock *sk, int result, int flags)
     if (!thread)
         return 0;
     thread->datagram = 0; /* forget an earlier call, if on_wait was not attached at its end */
-    if ((flags & PEEK) != 0 || !is_traced_socket(1, sk))
+    if ((flags & PEEK) != 0)
         return 0;
     const struct pt_regs *regs = (const struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
-    report(1, regs->orig_ax, regs, TRACE_RECEIVE, result, sk, thread, 1);
+    if (sk->__sk_common.skc_family == UNIX)
+        report_unix(regs, TRACE_RECEIVE, result, sk, thread);
+    else if (is_traced_socket(1, sk))
+        report(1, regs->orig_ax, regs, TRACE_RECEIVE, result, sk, thread, 1);
     return 0;
 }
 
@@ -1197,6 +1357,11 @@ int BPF_PROG(on_wait, struct pt_regs *regs, long result)
         end_signal(regs->di, result);
     if (call == __NR_recvfrom || call == __NR_recvmsg)
         end_datagram(call, regs, result);
+    if (call == __NR_connect && result == 0 && find_thread()) {
+        const struct sock *sk = find_socket(1, regs->di);
+        if (sk)
+            begin_unix(sk);
+    }
     return 0;
 }
 

@@ -14,6 +14,7 @@ enum {
     TRACE_PORTS_MAX = 1024,
     TRACE_PROGRAMS_MAX = 1024,
     TRACE_HTTP2_MAX = 65536,   /* maximum number of HTTP/2 connections in whose data the program finds frames */
+    TRACE_UNIX_MAX = 65536,    /* maximum number of ends of Unix sockets whose bytes the program counts */
     TRACE_HEADERS_MAX = 65536, /* maximum length of a frame with headers in bytes; a longer frame counts as a gap */
     TRACE_FRAME_HEAD_SIZE = 9
 };
@@ -105,7 +106,7 @@ struct trace_event {
     __u8 tail_size;               /* number of bytes in tail */
     __u8 is_in_tls;               /* a function of a TLS library has made the call */
     __u8 counts_waits;            /* idles, polls and loops count the waits and queries of the thread */
-    __u8 local[16], peer[16];     /* addresses; an IPv4 address has only 4 bytes */
+    __u8 local[16], peer[16];     /* addresses; an IPv4 address has only 4 bytes, and the cookie of a Unix socket 8 */
     __u8 tail[TRACE_TAIL_SIZE];   /* the last bytes of the call's data, if data does not contain them */
     __u8 data[TRACE_CAPTURE_MAX]; /* the first bytes of the call's data; the event in the ring ends after the last
                                      captured byte */

@@ -923,9 +923,8 @@ static void take_frames(exchanges *x, connection_end *end, const struct trace_ev
 
 static span_address make_address(const struct trace_event *event, const __u8 *bytes, uint16_t port)
 {
-    enum { IPV4 = 2 };
-    span_address address = {.port = port};
-    if (event->family == IPV4) {
+    span_address address = {.port = port, .is_unix = event->family == AF_UNIX};
+    if (event->family == AF_INET) {
         address.bytes[10] = address.bytes[11] = 0xff;
         memcpy(address.bytes + 12, bytes, 4);
     } else {

@@ -10,6 +10,8 @@
  * sequence number. Both ends compute the same second key, unless a router translates addresses. The module hands out a
  * finished span after EXCHANGES_HOLD_NS, when earlier events from other CPUs have arrived.
  *
+ * On Unix sockets, bpf/trace.bpf.c counts the bytes. The addresses are the cookies of the two sockets.
+ *
  * An HTTP/2 connection has several requests at the same time, and frames.h assigns its bytes to streams. Each stream
  * has a request. The keys contain the sequence numbers of the request's first frame and of the connection's first byte
  * in the other direction. If frames are missing, all requests of the connection end, because their replies may be

@@ -6,6 +6,8 @@
 
 #include <arpa/inet.h>
 #include <glib.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { DEPTH_MAX = 256, CHUNK_SPANS = 64 };
@@ -142,6 +144,13 @@ static void add_address(nl_record *record, const char *name, const span_address 
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     char text[INET6_ADDRSTRLEN + 10], *at = text;
+    if (address->is_unix) {
+        uint64_t number;
+        memcpy(&number, address->bytes, sizeof number);
+        int length = snprintf(text, sizeof text, "unix:%" PRIu64, number);
+        nl_record_add_string(record, name, text, (size_t)length);
+        return;
+    }
     if (memcmp(address->bytes, mapped, sizeof mapped) == 0) {
         for (size_t i = sizeof mapped; i < sizeof address->bytes; i++) {
             at = put_decimal(at, address->bytes[i]);

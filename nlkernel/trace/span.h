@@ -31,8 +31,9 @@ typedef enum span_cause {
 
 /* An end of a connection. */
 typedef struct span_address {
-    uint8_t bytes[16]; /* IPv6, or IPv4 mapped to IPv6 */
+    uint8_t bytes[16]; /* IPv6, or IPv4 mapped to IPv6; Unix socket: a number that identifies the socket */
     uint16_t port;
+    bool is_unix;
 } span_address;
 
 struct trace_thread;

@@ -67,14 +67,16 @@ class Tracing(support.Case):
         return [r for r in records[:-1] if not r["NL.EVNT"].endswith(trace_stack.WAITS)], errors
 
 
-class Servers(Tracing):
+class Stack(Tracing):
+    unix = False
+
     @classmethod
     def setUpClass(cls):
         support.program("nlkernel/nlkernel")
         reason = trace_stack.missing()
         if reason is not None:
             raise support.unittest.SkipTest(reason)
-        cls.stack = trace_stack.Stack()
+        cls.stack = trace_stack.Stack(unix=cls.unix)
         cls.addClassCleanup(cls.stack.end)
         cls.stack.begin()
         cls.next = 1
@@ -100,6 +102,29 @@ class Servers(Tracing):
         self.assertEqual(len(truth), count)
         return records, truth
 
+
+class UnixSockets(Stack):
+    """nginx, gunicorn, PostgreSQL and Redis use Unix sockets."""
+    unix = True
+
+    def test_requests(self):
+        old = 16 + 8 * 2  # idle connections of nginx, and connections of gunicorn's threads
+        for turn in range(2):  # in the second turn, the connections are older than the trace
+            records, truth = self.requests(500, 20)
+            right, wrong = trace_stack.score(records, truth)
+            self.assertGreaterEqual(len(right), 495 - turn * old, list(wrong.items())[:3])
+            owners = {}
+            for number, error in wrong.items():  # no trace contains spans of two requests
+                self.assertIsInstance(error, dict)
+                for trace in {i for group in error.values() for i in group}:
+                    owners.setdefault(trace, set()).add(number)
+            self.assertEqual({len(numbers) for numbers in owners.values()} - {1}, set())
+            ends = {r["LOCAL"].split(":")[0] for r in records if r["PROG"] in ("gunicorn", "postgres", "redis-server")}
+            self.assertEqual(ends, {"unix"})
+            self.log.unlink()
+
+
+class Servers(Stack):
     def test_one_client(self):
         records, truth = self.requests(40, 1)
         right, wrong = trace_stack.score(records, truth)

@@ -23,13 +23,19 @@ import psycopg2, redis
 mine = threading.local()
 log = open(os.environ["TRUTH"], "a", buffering=1)
 
+def identify(end):
+    """Returns the number that identifies a connection in nlkernel's records: the client's port or the socket's cookie."""
+    if end.family == socket.AF_UNIX:
+        return int.from_bytes(end.getsockopt(socket.SOL_SOCKET, 57, 8), "little")
+    return end.getsockname()[1]
+
 def connect():
-    mine.cache = redis.Redis(host="%(cache)s", single_connection_client=True)
+    mine.cache = redis.Redis(%(cache)s, single_connection_client=True)
     mine.cache.ping()
-    mine.cache_port = mine.cache.connection._sock.getsockname()[1]
+    mine.cache_port = identify(mine.cache.connection._sock)
     mine.db = psycopg2.connect(host="%(db)s", user="tester", dbname="postgres", sslmode="disable", gssencmode="disable")
     mine.db.autocommit = True
-    mine.db_port = socket.socket(fileno=os.dup(mine.db.fileno())).getsockname()[1]
+    mine.db_port = identify(socket.socket(fileno=os.dup(mine.db.fileno())))
     mine.count = 0
 
 def application(environ, start_response):
@@ -59,7 +65,7 @@ events { worker_connections 1024; }
 http {
     access_log off;
     client_body_temp_path %(dir)s; proxy_temp_path %(dir)s; fastcgi_temp_path %(dir)s; uwsgi_temp_path %(dir)s; scgi_temp_path %(dir)s;
-    upstream app { server %(app)s:8000; %(keepalive)s }
+    upstream app { server %(app)s; %(keepalive)s }
     server { listen 8080; location / { proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; } }
 }
 """
@@ -82,14 +88,14 @@ def missing():
 
 
 class Stack:
-    def __init__(self, worker=("--worker-class", "gthread", "--threads", "8"), keepalive=True):
+    def __init__(self, worker=("--worker-class", "gthread", "--threads", "8"), keepalive=True, unix=False):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="netlogger-trace-"))
         self.directory.chmod(0o755)
         self.prefix = f"nlt{os.getpid() % 100000}"
         self.address = {host: f"10.77.0.{number}" for host, number in HOSTS.items()}
         self.truth = self.directory / "truth"
         self.statement = self.directory / "statement"  # the SQL statement of every second request, if the file exists
-        self.worker, self.keepalive = worker, keepalive
+        self.worker, self.keepalive, self.unix = worker, keepalive, unix
         self.processes = []
         self.programs = {}  # process by name
         self.namespaces = []
@@ -124,10 +130,14 @@ class Stack:
         self.processes.append(process)
         return process
 
-    def connect(self, host, port):
-        """Waits for a server, without sending anything."""
+    def connect(self, host, port, path=None):
+        """Waits for a server, without sending anything. `path` is its Unix socket, if the servers use Unix sockets."""
+        def try_address():
+            if self.unix and path:
+                return socket.socket(socket.AF_UNIX).connect_ex(str(path))
+            return socket.socket().connect_ex((self.address[host], port))
         deadline = time.monotonic() + 20
-        while self.on_client(lambda: socket.socket().connect_ex((self.address[host], port))) != 0:
+        while self.on_client(try_address) != 0:
             if time.monotonic() > deadline:
                 raise AssertionError(f"{host}: {(self.directory / f'{host}.err').read_text()}")
             time.sleep(0.05)
@@ -152,31 +162,35 @@ class Stack:
         data = self.directory / "data"
         data.mkdir()
         shutil.chown(data, user.pw_uid, user.pw_gid)
-        self.programs["redis-server"] = self.start("cache", "redis-server", "--bind", self.address["cache"], "--save", "", "--appendonly", "no",
-                   "--protected-mode", "no")
+        self.programs["redis-server"] = self.start("cache", "redis-server", *(
+            ("--port", "0", "--unixsocket", self.directory / "redis") if self.unix else ("--bind", self.address["cache"])),
+            "--save", "", "--appendonly", "no", "--protected-mode", "no")
         subprocess.run(["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", binaries / "initdb", "-D",
                         data, "-A", "trust", "-U", "tester", "-E", "UTF8", "--no-sync", "--locale=C"],
                        check=True, capture_output=True, cwd="/", timeout=60)
         with (data / "pg_hba.conf").open("a") as rules:
             rules.write("host all all 10.77.0.0/24 trust\n")
-        self.database = self.programs["postgres"] = self.start("db", binaries / "postgres", "-D", data, "-h", self.address["db"], "-k", "", "-c", "max_connections=200",
+        self.database = self.programs["postgres"] = self.start("db", binaries / "postgres", "-D", data, "-h", "" if self.unix else self.address["db"], "-k", data if self.unix else "", "-c", "max_connections=200",
                                    user=user)
-        (self.directory / "application.py").write_text(APPLICATION % self.address)
+        database = data if self.unix else self.address["db"]
+        app = f"unix:{self.directory}/app" if self.unix else f"{self.address['app']}:8000"
+        (self.directory / "application.py").write_text(APPLICATION % {
+            "db": database, "cache": f'unix_socket_path="{self.directory}/redis"' if self.unix else f'host="{self.address["cache"]}"'})
         (self.directory / "nginx.conf").write_text(NGINX % {
-            "dir": self.directory, "app": self.address["app"], "keepalive": "keepalive 16;" if self.keepalive else ""})
-        self.connect("db", 5432)
-        self.connect("cache", 6379)
+            "dir": self.directory, "app": app, "keepalive": "keepalive 16;" if self.keepalive else ""})
+        self.connect("db", 5432, data / ".s.PGSQL.5432")
+        self.connect("cache", 6379, self.directory / "redis")
         # Before PostgreSQL has started, it accepts connections and then rejects them.
         deadline = time.monotonic() + 20
-        while self.start("db", binaries / "psql", "-h", self.address["db"], "-U", "tester", "postgres", "-c",
+        while self.start("db", binaries / "psql", "-h", database, "-U", "tester", "postgres", "-c",
                          "CREATE TABLE IF NOT EXISTS items AS SELECT 'item' AS name").wait(30) != 0:
             if time.monotonic() > deadline:
                 raise AssertionError(f"db: {(self.directory / 'db.err').read_text()}")
             time.sleep(0.1)
-        self.programs["gunicorn"] = self.start("app", "gunicorn", "--bind", f"{self.address['app']}:8000", *self.worker, "--keep-alive", "60", "--chdir",
+        self.programs["gunicorn"] = self.start("app", "gunicorn", "--bind", app, *self.worker, "--keep-alive", "60", "--chdir",
                    self.directory, "application:application", TRUTH=str(self.truth), STATEMENT=str(self.statement))
         self.programs["nginx"] = self.start("web", "nginx", "-p", self.directory, "-c", self.directory / "nginx.conf")
-        self.connect("app", 8000)
+        self.connect("app", 8000, self.directory / "app")
         self.connect("web", 8080)
 
     def translate_addresses(self):
