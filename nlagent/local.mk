@@ -7,7 +7,7 @@ EXTRA_LIBRARIES += %D%/libsensors.a
 	%D%/sensors/spec.c %D%/sensors/spec.h %D%/sensors/sensor.h %D%/sensors/kinds.c %D%/sensors/proc.c %D%/sensors/http.c %D%/sensors/http.h \
 	%D%/sensors/clock.c %D%/sensors/collectd.c %D%/sensors/connections.c %D%/sensors/counters.c %D%/sensors/cpu.c \
 	%D%/sensors/disk.c %D%/sensors/filesystem.c %D%/sensors/interrupts.c %D%/sensors/load.c %D%/sensors/network.c \
-	%D%/sensors/socket_ends.c %D%/sensors/socket_ends.h %D%/sensors/tcp_close.h %D%/sensors/socket_states.c %D%/sensors/socket_states.h %D%/sensors/tcp_state.h %D%/sensors/socket_owners.c %D%/sensors/socket_owners.h %D%/sensors/ping.c %D%/sensors/path.c %D%/sensors/path_probes.c %D%/sensors/path_probes.h %D%/sensors/path_route.c %D%/sensors/path_route.h %D%/sensors/path_tally.c %D%/sensors/path_tally.h %D%/sensors/path_transfer.c %D%/sensors/path_transfer.h %D%/sensors/stamp.c %D%/sensors/stamp.h %D%/sensors/pressure.c %D%/sensors/processes.c %D%/sensors/prometheus.c %D%/sensors/server.c
+	%D%/sensors/socket_ends.c %D%/sensors/socket_ends.h %D%/sensors/tcp_close.h %D%/sensors/tcp_kernel.h %D%/sensors/socket_states.c %D%/sensors/socket_states.h %D%/sensors/tcp_state.h %D%/sensors/socket_owners.c %D%/sensors/socket_owners.h %D%/sensors/ping.c %D%/sensors/path.c %D%/sensors/path_probes.c %D%/sensors/path_probes.h %D%/sensors/path_route.c %D%/sensors/path_route.h %D%/sensors/path_tally.c %D%/sensors/path_tally.h %D%/sensors/path_transfer.c %D%/sensors/path_transfer.h %D%/sensors/stamp.c %D%/sensors/stamp.h %D%/sensors/pressure.c %D%/sensors/processes.c %D%/sensors/prometheus.c %D%/sensors/server.c
 %C%_libsensors_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% $(tcp_close_cppflags)
 
 bin_PROGRAMS += nlagent/nlsensor
@@ -56,7 +56,7 @@ CLEANFILES += $(sensor_skeletons) $(sensor_skeletons:.skel.h=.bpf.o)
 $(nlagent_libsensors_a_OBJECTS): $(sensor_skeletons)
 nlagent/sensors/tcp_used.skel.h: nlagent/sensors/tcp_state.bpf.c
 endif
-nlagent/sensors/%.skel.h: nlagent/sensors/%.bpf.c nlagent/sensors/tcp_close.h nlagent/sensors/tcp_state.h
+nlagent/sensors/%.skel.h: nlagent/sensors/%.bpf.c nlagent/sensors/tcp_close.h nlagent/sensors/tcp_kernel.h nlagent/sensors/tcp_state.h
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
 	$(BPF_CLANG) -O2 -g -target bpf -Wall -Werror $$($(CC) -print-multiarch 2>/dev/null | sed -n 's|^..*|-I/usr/include/&|p') \
 	  $(BPF_CFLAGS) -I$(srcdir)/nlagent/sensors -c $< -o $(@:.skel.h=.bpf.o) && \

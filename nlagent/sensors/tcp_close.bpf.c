@@ -10,52 +10,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "tcp_close.h"
-
-enum { ESTABLISHED = 1, SYN_SENT = 2, SYN_RECEIVED = 3, CLOSE = 7, LISTEN = 10, IPV4 = 2, TCP = 6 };
-
-/* The kernel's structures, with the members that this program uses. libbpf inserts the offsets of the running
- * kernel. */
-#define KERNEL __attribute__((preserve_access_index))
-struct ns_common {
-    unsigned int inum;
-} KERNEL;
-struct net {
-    struct ns_common ns;
-} KERNEL;
-typedef struct {
-    struct net *net;
-} possible_net_t;
-struct in6_addr {
-    __u8 bytes[16];
-};
-struct sock_common {
-    __u32 skc_daddr, skc_rcv_saddr;
-    __u16 skc_dport, skc_family;
-    possible_net_t skc_net;
-    struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
-} KERNEL;
-typedef struct {
-    __u32 val;
-} kuid_t;
-struct sock {
-    struct sock_common __sk_common;
-    __u16 sk_protocol;
-    kuid_t sk_uid;
-} KERNEL;
-struct inet_sock {
-    __u16 inet_sport;
-} KERNEL;
-struct minmax_sample {
-    __u32 t, v;
-};
-struct minmax {
-    struct minmax_sample s[3];
-} KERNEL;
-struct tcp_sock {
-    __u64 bytes_sent, bytes_acked, bytes_received, bytes_retrans;
-    __u32 total_retrans, segs_out, segs_in, srtt_us, mss_cache, snd_cwnd;
-    struct minmax rtt_min;
-} KERNEL;
+#include "tcp_kernel.h"
 
 /* The inode of the network namespace whose connections this program reports, set by nlsensor. */
 const volatile __u32 namespace_inode;
@@ -133,7 +88,7 @@ int BPF_PROG(on_state, struct sock *sk, int before, int now)
             start->established_ns = bpf_ktime_get_ns();
         else if (start)
             start->begin_ns = bpf_ktime_get_ns();
-    } else if (now == CLOSE && before != LISTEN && before != CLOSE) {
+    } else if (now == CLOSED && before != LISTENING && before != CLOSED) {
         report(sk, before);
     }
     return 0;
