@@ -286,20 +286,14 @@ void otlp_encode_log(otlp_encoder *e, const nl_record *record)
 
 /* ---- spans ---- */
 
-static bool has_field(const nl_record *record, const nl_field *field)
+bool otlp_has_field(const nl_record *record, const nl_field *field)
 {
-    nl_field there;
     char one[NL_FIELD_TEXT_SIZE], other[NL_FIELD_TEXT_SIZE];
-    if (record == NULL)
-        return false;
-    for (size_t i = 0; i < record->field_count; i++) {
-        there = record->fields[i];
-        if (there.name.size != field->name.size || memcmp(there.name.data, field->name.data, there.name.size) != 0)
-            continue;
-        nl_string a = nl_field_text(&there, one), b = nl_field_text(field, other);
-        if (a.size == b.size && memcmp(a.data, b.data, a.size) == 0)
+    const nl_string text = nl_field_text(field, one);
+    for (size_t i = 0; record != NULL && i < record->field_count; i++)
+        if (nl_string_equals(record->fields[i].name, field->name) &&
+            nl_string_equals(nl_field_text(&record->fields[i], other), text))
             return true;
-    }
     return false;
 }
 
@@ -315,14 +309,14 @@ static bool is_chrome_time(const nl_record *record, const nl_field *field)
            phase.string.size == 1 && strchr("BEX", *phase.string.data) != NULL;
 }
 
-/* Returns the OTLP number of the span kind in a SPAN.KIND field (see otlp_records.c), or 0 for other fields. */
-static unsigned span_kind_of(const nl_field *field)
+const char *const otlp_span_kinds[] = {"", "internal", "server", "client", "producer", "consumer", NULL};
+
+unsigned otlp_span_kind_of(const nl_field *field)
 {
-    static const char *const kinds[] = {"internal", "server", "client", "producer", "consumer"};
     if (nl_string_is(field->name, "SPAN.KIND") && field->type == NL_TYPE_STRING)
-        for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-            if (nl_string_is(field->string, kinds[i]))
-                return i + 1;
+        for (unsigned i = 1; otlp_span_kinds[i] != NULL; i++)
+            if (nl_string_is(field->string, otlp_span_kinds[i]))
+                return i;
     return 0;
 }
 
@@ -338,7 +332,7 @@ static bool take_member(const otlp_span *span, const nl_field *field, span_membe
 {
     char scratch[NL_FIELD_TEXT_SIZE];
     nl_string text = nl_field_text(field, scratch);
-    unsigned kind = span_kind_of(field);
+    unsigned kind = otlp_span_kind_of(field);
     if (kind != 0) {
         m->kind = m->kind != 0 ? m->kind : kind;
         return true;
@@ -429,7 +423,7 @@ static void encode_span_attributes(otlp_encoder *e, const otlp_span *span, const
         for (size_t i = begin_choice(e, records[k], &ids); i < records[k]->field_count; i++) {
             const nl_field *field = &records[k]->fields[i];
             if (!is_repeated(records[k], field, &ids) && !take_member(span, field, m) &&
-                (k == 0 || !has_field(begin, field)))
+                (k == 0 || !otlp_has_field(begin, field)))
                 choose_field(&e->fields, field);
         }
         otlp_put_fields(e, SPAN_ATTRIBUTE, &e->fields, 0);

@@ -98,6 +98,15 @@ otlp_id_kind otlp_id_kind_of(nl_string name);
 /* Returns the text of a record's first identifier of this kind, or an empty text. The text may point into `scratch`. */
 nl_string otlp_record_id(const nl_record *record, otlp_id_kind kind, char scratch[NL_FIELD_TEXT_SIZE]);
 
+/* The names of span kinds, by their OTLP numbers, with NULL after the last name. The kind 0 is unknown. */
+extern const char *const otlp_span_kinds[];
+
+/* Returns the OTLP number of the span kind in a field SPAN.KIND, or 0 for other fields. */
+unsigned otlp_span_kind_of(const nl_field *field);
+
+/* Returns whether a record has a field with this name and value. NULL for the record is allowed. */
+bool otlp_has_field(const nl_record *record, const nl_field *field);
+
 /* Returns whether the text has exactly this number of hexadecimal digits, which are not all zero. */
 bool otlp_is_id(nl_string text, size_t digits);
 

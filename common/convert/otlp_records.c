@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "convert/builder.h"
 #include "convert/otlp.h"
+#include "convert/otlp_encode.h"
 #include "convert/otlp_message.h"
 
 #include <stdlib.h>
@@ -443,9 +444,10 @@ static bool take_link(void *user, const otlp_value *item)
 
 static nl_string kind_of(uint64_t kind)
 {
-    static const char *const kinds[] = {"", "internal", "server", "client", "producer", "consumer"};
-    const char *name = kind < sizeof kinds / sizeof kinds[0] ? kinds[kind] : "";
-    return nl_string_of(name);
+    unsigned known = 0;
+    while (known < kind && otlp_span_kinds[known] != NULL)
+        known++;
+    return nl_string_of(otlp_span_kinds[known] != NULL ? otlp_span_kinds[known] : "");
 }
 
 static bool put_span_end(span_parts *of)

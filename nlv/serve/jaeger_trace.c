@@ -35,13 +35,8 @@ nl_string jaeger_service(const nl_record *record)
 
 const char *jaeger_span_kind(const nl_record *record)
 {
-    static const char *const kinds[] = {"internal", "server", "client", "producer", "consumer"};
     nl_field field;
-    if (nl_record_find(record, "SPAN.KIND", &field) && field.type == NL_TYPE_STRING)
-        for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
-            if (nl_string_is(field.string, kinds[i]))
-                return kinds[i];
-    return "";
+    return otlp_span_kinds[nl_record_find(record, "SPAN.KIND", &field) ? otlp_span_kind_of(&field) : 0];
 }
 
 /* ---- searching ---- */
@@ -124,17 +119,6 @@ static void add_field(json_object *tags, const nl_field *field)
     }
 }
 
-static bool has_equal(const nl_record *record, const nl_field *field)
-{
-    char one[NL_FIELD_TEXT_SIZE], other[NL_FIELD_TEXT_SIZE];
-    const nl_string text = nl_field_text(field, one);
-    for (size_t i = 0; record != NULL && i < record->field_count; i++)
-        if (nl_string_equals(record->fields[i].name, field->name) &&
-            nl_string_equals(nl_field_text(&record->fields[i], other), text))
-            return true;
-    return false;
-}
-
 /* Returns whether a further tag with texts of this size fits into the answer. */
 static bool take_tag(jaeger_space *space, size_t size)
 {
@@ -153,7 +137,7 @@ static void add_fields(json_object *tags, const nl_record *record, const nl_reco
     for (size_t i = 0; i < record->field_count; i++) {
         const nl_field *field = &record->fields[i];
         if (otlp_id_kind_of(field->name) == OTLP_ID_NONE && !nl_string_is(field->name, "SPAN.KIND") &&
-            !has_equal(earlier, field) &&
+            !otlp_has_field(earlier, field) &&
             take_tag(space, field->name.size + (field->type == NL_TYPE_STRING ? field->string.size : 0)))
             add_field(tags, field);
     }
