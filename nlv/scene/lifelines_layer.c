@@ -891,12 +891,15 @@ static void name_line(const layer_context *c, const pane *p, const slow_line *sl
     double half = text_height(TEXT_NORMAL) / 2;
     double x = CLAMP((x0 + x1) / 2 - width / 2, c->layout->left, c->layout->right - width);
     bool is_free;
-    double y = place_text(c, p, (y0 + y1) / 2, half, &is_free);
-    if (!is_free)
-        y = MAX(MIN(y0, y1) - half - 6, p->top + half);
+    double y = place_text(c, p, (y0 + y1) / 2, half, &is_free), top, bottom;
+    if (!layout_visible(c->layout, p, &top, &bottom) || MAX(y0, y1) < top || MIN(y0, y1) > bottom)
+        return;
+    const bool is_cut = (top > p->top && y - half < top) || (bottom < p->bottom && y + half > bottom);
+    if (!is_free || is_cut)
+        y = CLAMP(MIN(y0, y1) - half - 6, top + half, bottom - half);
     palette_set(c->cr, palette_text(c->view->dark), 1);
     cairo_save(c->cr);
-    cairo_rectangle(c->cr, c->layout->left, p->top, c->layout->right - c->layout->left, p->bottom - p->top);
+    cairo_rectangle(c->cr, c->layout->left, top, c->layout->right - c->layout->left, bottom - top);
     cairo_clip(c->cr);
     cairo_set_line_width(c->cr, 3);
     cairo_move_to(c->cr, x0, y0);

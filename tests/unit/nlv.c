@@ -2068,6 +2068,85 @@ static void test_gap_of_an_earlier_store(void **unused)
     model_free(without);
 }
 
+/* The waterfall of a request has the corrected times, also of an event that precedes spans in another time zone. */
+static void test_waterfall_in_another_time_zone(void **unused)
+{
+    (void)unused;
+    program_reading reading = {0};
+    const char *path = path_of("zones.log");
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < 30; i++) {
+        fprintf(file, "DATE=2026010104%02d05 HOST=h PROG=p LVL=Usage NL.EVNT=plan JOB.ID=j%d\n", i % 5, i);
+        fprintf(file, "DATE=2026010104%02d10 HOST=h PROG=p LVL=Usage NL.EVNT=inv.start JOB.ID=j%d\n", i + 6, i);
+        fprintf(file, "DATE=2026010112%02d20 HOST=h PROG=p LVL=Usage NL.EVNT=inv.end JOB.ID=j%d dur=4.5\n", i + 6, i);
+    }
+    fclose(file);
+    model *m = model_new(NULL, &reading);
+    model_set_options(m, (model_options){.no_index = true, .reads_requests = true});
+    assert_true(model_add_source(m, path, false));
+    model_load(m);
+    assert_true(model_has_right_zones(m));
+    const request_list *l = model_requests(m);
+    assert_int_equal(l->count, 30);
+    for (uint32_t i = 0; i < l->count; i++) {
+        const request_summary *r = request_list_at(l, i);
+        waterfall *w = waterfall_read(m, r->lifeline, store_find_place(model_store(m), r->step_ns, r->step_place));
+        assert_null(w->reason);
+        assert_int_equal(w->length_ns, r->duration_ns);
+        assert_true(w->length_ns < INT64_C(3600) * 1000000000);
+        waterfall_free(w);
+    }
+    model_free(m);
+}
+
+/* Draws a model in a window that is too low for all rows. Returns the pixels, which the caller frees. Sets
+ * *bottom to the bottom of the visible rows. */
+static uint32_t *draw_low(const model *m, bool names_slowest, int width, int height, double *bottom)
+{
+    uint32_t *pixels = g_new0(uint32_t, (size_t)width * (size_t)height);
+    cairo_surface_t *surface =
+        cairo_image_surface_create_for_data((unsigned char *)pixels, CAIRO_FORMAT_RGB24, width, height, 4 * width);
+    cairo_t *cr = cairo_create(surface);
+    scene_view view = scene_fit(m, width, height);
+    view.overview = view.scrolls = true;
+    view.names_slowest = names_slowest;
+    scene_draw(m, &view, cr);
+    const layout l = layout_make(m, &view, cr);
+    assert_true(l.scroll_max > 0);
+    *bottom = l.scroll_bottom;
+    cairo_destroy(cr);
+    cairo_surface_destroy(surface);
+    return pixels;
+}
+
+/* The longest line and its text stay inside of the rows that are not scrolled out of the window. */
+static void test_longest_line_in_a_low_window(void **unused)
+{
+    enum { EVENTS = 20, WIDTH = 1000, HEIGHT = 260 };
+    (void)unused;
+    program_reading reading = {0};
+    double bottom;
+    const char *path = path_of("low.log");
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < 20; i++)
+        for (int event = 0; event < EVENTS; event++)
+            fprintf(file, "DATE=2026010112%02d%02d.%d HOST=h PROG=p LVL=Usage NL.EVNT=e%02d REQ.ID=r%d\n", i,
+                    event == 0 ? 0 : 50, event, event, i);
+    fclose(file);
+    model *m = model_new(NULL, &reading);
+    model_set_options(m, (model_options){.no_index = true});
+    assert_true(model_add_source(m, path, false));
+    model_load(m);
+    uint32_t *with = draw_low(m, true, WIDTH, HEIGHT, &bottom), *without = draw_low(m, false, WIDTH, HEIGHT, &bottom);
+    int last = 0;
+    for (int i = 0; i < WIDTH * HEIGHT; i++)
+        last = with[i] != without[i] ? i / WIDTH : last;
+    assert_true(last <= bottom);
+    g_free(with);
+    g_free(without);
+    model_free(m);
+}
+
 /* The memory of many spans stays within the limit, also while nlv makes the next list of them. */
 static void test_memory_of_threads(void **unused)
 {
@@ -2974,6 +3053,8 @@ int main(void)
         cmocka_unit_test(test_feed_without_temporary_file),
         cmocka_unit_test(test_names_are_limited),
         cmocka_unit_test(test_gap_of_an_earlier_store),
+        cmocka_unit_test(test_waterfall_in_another_time_zone),
+        cmocka_unit_test(test_longest_line_in_a_low_window),
         cmocka_unit_test(test_memory_of_threads),
         cmocka_unit_test(test_spans_of_threads),
         cmocka_unit_test(test_states_of_threads),
