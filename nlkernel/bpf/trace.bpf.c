@@ -1066,6 +1066,28 @@ static __noinline int recognize_http2(struct trace_event *e)
 
 /* ---- calls ---- */
 
+/* Adds the data of a call to an event, and writes the event to the ring. `begin` is the position of the first byte of
+ * an HTTP/2 connection in the other direction. */
+static __always_inline void put_data(struct trace_event *e, long call, const struct pt_regs *regs, __u32 begin)
+{
+    __u64 key = e->socket;
+    __u32 captured = 0;
+    _Bool http2 = has_http2 && bpf_map_lookup_elem(&http2_sockets, &key);
+    if (!http2) {
+        struct piece p = find_piece(call, regs, 0), next = {0};
+        if (p.size < TRACE_JOIN_SIZE)
+            next = find_piece(call, regs, 1);
+        captured = capture(e, p, next);
+        http2 = recognize_http2(e);
+    }
+    if (http2) {
+        e->other = begin;
+        report_frames(e, regs);
+    } else {
+        put(e, captured);
+    }
+}
+
 /* Reports a call. `is_early` is true in on_receive, before the kernel stores the sender's address in the process's
  * memory. */
 static __always_inline void report(_Bool cast, long call, const struct pt_regs *regs, __u8 kind, __u32 size,
@@ -1093,27 +1115,20 @@ static __always_inline void report(_Bool cast, long call, const struct pt_regs *
     __u32 sent = GET(cast, tp, write_seq), received = find_received(cast, sk, tp);
     e->sequence = (kind == TRACE_SEND ? sent : received) - size;
     e->other = kind == TRACE_SEND ? received : sent;
-    __u32 captured = 0;
-    if (kind != TRACE_CONNECT && size != 0) {
-        __u64 key = (__u64)sk;
-        _Bool http2 = has_http2 && bpf_map_lookup_elem(&http2_sockets, &key);
-        if (!http2) {
-            struct piece p = find_piece(call, regs, 0), next = {0};
-            if (p.size < TRACE_JOIN_SIZE)
-                next = find_piece(call, regs, 1);
-            captured = capture(e, p, next);
-            http2 = recognize_http2(e);
-        }
-        if (http2) {
-            e->other = find_begin(cast, tp, kind);
-            report_frames(e, regs);
-            return;
-        }
-    }
-    put(e, captured);
+    if (kind != TRACE_CONNECT && size != 0)
+        put_data(e, call, regs, find_begin(cast, tp, kind));
+    else
+        put(e, 0);
 }
 
 /* ---- Unix sockets ---- */
+
+static __always_inline void begin_unix_end(__u64 address, const struct unix_end *first)
+{
+    if (has_http2)
+        bpf_map_delete_elem(&http2_sockets, &address); /* of a closed socket with this address */
+    bpf_map_update_elem(&unix_ends, &address, first, BPF_ANY);
+}
 
 /* Returns the state of a socket. The kernel may have used the address of a closed socket again. */
 static __always_inline struct unix_end *find_unix_end(__u64 address, __u64 cookie)
@@ -1125,7 +1140,7 @@ static __always_inline struct unix_end *find_unix_end(__u64 address, __u64 cooki
         return end;
     first.sent = bpf_get_prandom_u32();
     first.received = bpf_get_prandom_u32();
-    bpf_map_update_elem(&unix_ends, &address, &first, BPF_ANY);
+    begin_unix_end(address, &first);
     return bpf_map_lookup_elem(&unix_ends, &address);
 }
 
@@ -1209,10 +1224,10 @@ static __always_inline void report_unix(const struct pt_regs *regs, __u8 kind, _
         if (is_server)
             compare_with_client(end, remote, sk);
     }
-    struct piece p = find_piece(regs->orig_ax, regs, 0), next = {0};
-    if (p.size < TRACE_JOIN_SIZE)
-        next = find_piece(regs->orig_ax, regs, 1);
-    put(e, size != 0 ? capture(e, p, next) : 0);
+    if (size != 0)
+        put_data(e, regs->orig_ax, regs, 0);
+    else
+        put(e, 0);
 }
 
 /* Prepares the two ends of a new connection, on which the client has not sent any bytes. The server may have sent
@@ -1225,13 +1240,14 @@ static __always_inline void begin_unix(const struct sock *sk)
     struct unix_end client = {.sent = bpf_get_prandom_u32(), .received = bpf_get_prandom_u32()},
                     server = {.sent = client.received, .received = client.sent};
     __u64 own = (__u64)sk, other = (__u64)peer;
-    struct unix_end *known = other != 0 ? bpf_map_lookup_elem(&unix_ends, &other) : 0;
+    if (other == 0)
+        return;
+    struct unix_end *known = bpf_map_lookup_elem(&unix_ends, &other);
     if (known && known->cookie != 0 && known->cookie == (__u64)peer->__sk_common.skc_cookie.counter)
         known->received = client.sent;
-    else if (other != 0)
-        bpf_map_update_elem(&unix_ends, &other, &server, BPF_ANY);
-    if (other != 0)
-        bpf_map_update_elem(&unix_ends, &own, &client, BPF_ANY);
+    else
+        begin_unix_end(other, &server);
+    begin_unix_end(own, &client);
 }
 
 static __always_inline int end_send(struct sock *sk, int result)

@@ -114,6 +114,7 @@ http {{
   upstream front {{ server 127.0.0.1:{front}; keepalive 32; }}
   server {{
     listen 127.0.0.1:{port} http2;
+    listen unix:{directory}/web http2;
     root {directory};
     location / {{ }}
     location /shop.Store/ {{ grpc_pass grpc://front; }}
@@ -258,6 +259,23 @@ class Http2(Tracing):
         self.assertEqual([r["PATH"] for r in calls], ["/small", "/large", "/missing"])
         self.assertEqual({(r["TRACE.ID"], r["PARENT.ID"]) for r in calls}, {("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")})
         self.assertNotIn("secret", self.log.read_text())
+
+    def test_unix_socket(self):
+        curl, h2load = self.need("curl"), self.need("h2load")
+        self.start_nginx(1)
+        (self.scratch / "small").write_text("small")
+        process = self.trace("--pid", os.getpid())
+        for path in "small", "missing":
+            result = self.run_program(curl, "--silent", "--http2-prior-knowledge", "--unix-socket", self.scratch / "web", "--output", "/dev/null",
+                                      f"http://localhost/{path}")
+            self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.run_program(h2load, "-n", "100", "-c", "2", "-m", "10", "--base-uri", f"unix:{self.scratch}/web", "http://localhost/small")
+        self.assertIn("100 succeeded", result.stdout)
+        time.sleep(0.1)
+        records, _ = self.finish(process)
+        counts = collections.Counter((r["NL.EVNT"], r["PATH"], r["STATUS"], r.get("EDGE")) for r in records)
+        self.assertEqual(dict(counts), {(name, path, status, edge): count for name, edge in (("http2.GET", "message"), ("http2.GET.call", None))
+                                        for path, status, count in (("/small", "200", 101), ("/missing", "404", 1))})
 
 
 if __name__ == "__main__":
