@@ -136,7 +136,7 @@ class Servers(Stack):
             parent = by_id.get(r.get("PARENT.ID"))
             if parent is not None:  # a span is within its parent
                 self.assertEqual(parent["TRACE.ID"], r["TRACE.ID"])
-                self.assertLessEqual(int(r["DUR.NS"]), int(parent["DUR.NS"]))
+                self.assertLessEqual(int(r["DUR.NS"]), int(parent["DUR.NS"]), (r, parent))
                 self.assertLessEqual(r["DATE"], parent["DATE"])
         hosts = {r["PROG"]: r["HOST"] for r in records}
         self.assertEqual([hosts[name] for name in PROGRAMS], ["web", "app", "db", "cache"])
