@@ -27,7 +27,7 @@ nlv_nlv_SOURCES = %D%/main.c %D%/view/window.c %D%/view/window.h %D%/view/canvas
 	%D%/view/row_page.c %D%/view/row_page.h %D%/view/name_list.c %D%/view/name_list.h \
 	%D%/view/session_keeper.c %D%/view/session_keeper.h %D%/view/bookmarks.c %D%/view/bookmarks.h \
 	%D%/view/command_palette.c %D%/view/command_palette.h %D%/view/exporting.c %D%/view/exporting.h %D%/view/playback.c %D%/view/playback.h %D%/view/slow_watch.c %D%/view/slow_watch.h \
-	%D%/agents/agents.c %D%/agents/agents.h %D%/agents/stream.c %D%/agents/stream.h \
+	%D%/agents/agents.c %D%/agents/agents.h %D%/agents/subscription.c %D%/agents/subscription.h \
 	%D%/view/sensor_pane.c %D%/view/sensor_pane.h \
 	%D%/serve/serve.c %D%/serve/serve.h %D%/serve/server.c %D%/serve/server.h %D%/serve/page.h \
 	%D%/view/side_panel.c %D%/view/side_panel.h %D%/view/table.c %D%/view/table.h %D%/view/request_pane.c %D%/view/request_pane.h %D%/view/compare_window.c %D%/view/compare_window.h %D%/view/welcome.c %D%/view/welcome.h

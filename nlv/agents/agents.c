@@ -1,7 +1,7 @@
 #include "config.h"
 
 #include "agents/agents.h"
-#include "agents/stream.h"
+#include "agents/subscription.h"
 
 #include "program/program.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    STREAMS_MAX = 256,
+    SUBSCRIPTIONS_MAX = 256,
     ROWS_MAX = 100000,
     LOADLINES_MAX = 24,
     LOADLINES_PER_EVENT = 2,
@@ -27,7 +27,7 @@ typedef struct event {
 struct agents {
     agents_callbacks callbacks;
     GCancellable *looking; /* NULL: no search is running */
-    GPtrArray *streams;
+    GPtrArray *subscriptions;
     GPtrArray *events;
     agents_options options;
     feed *feed; /* NULL until first use */
@@ -127,8 +127,8 @@ static void note_event(agents *a, const char *sensor, const nl_record *record)
 
 static bool is_wanted(const agents *a, const char *sensor)
 {
-    for (guint i = 0; i < a->streams->len; i++)
-        if (strcmp(stream_sensor(g_ptr_array_index(a->streams, i)), sensor) == 0)
+    for (guint i = 0; i < a->subscriptions->len; i++)
+        if (strcmp(subscription_sensor(g_ptr_array_index(a->subscriptions, i)), sensor) == 0)
             return true;
     return false;
 }
@@ -160,44 +160,45 @@ drawing *agents_loadlines(const agents *a)
     return d;
 }
 
-/* ---- streams ---- */
+/* ---- subscriptions ---- */
 
-static stream *find_stream(const agents *a, const char *url, const char *sensor)
+static subscription *find_subscription(const agents *a, const char *url, const char *sensor)
 {
-    for (guint i = 0; i < a->streams->len; i++) {
-        stream *s = g_ptr_array_index(a->streams, i);
-        if (stream_is(s, url, sensor))
+    for (guint i = 0; i < a->subscriptions->len; i++) {
+        subscription *s = g_ptr_array_index(a->subscriptions, i);
+        if (subscription_is(s, url, sensor))
             return s;
     }
     return NULL;
 }
 
-static void on_record(void *user, const stream *from, const nl_record *record)
+static void on_record(void *user, const subscription *from, const nl_record *record)
 {
-    note_event(user, stream_sensor(from), record);
+    note_event(user, subscription_sensor(from), record);
 }
 
-static void on_state(void *user, const stream *of)
+static void on_state(void *user, const subscription *of)
 {
     agents *a = user;
-    a->callbacks.changed(a->callbacks.user, stream_url(of), stream_sensor(of), stream_state(of), stream_has_failed(of));
+    a->callbacks.changed(a->callbacks.user, subscription_url(of), subscription_sensor(of), subscription_state(of),
+                         subscription_has_failed(of));
 }
 
 bool agents_add(agents *a, const char *url, const char *sensor)
 {
-    if (find_stream(a, url, sensor) != NULL)
+    if (find_subscription(a, url, sensor) != NULL)
         return true;
-    if (a->streams->len >= STREAMS_MAX) {
+    if (a->subscriptions->len >= SUBSCRIPTIONS_MAX) {
         a->callbacks.changed(a->callbacks.user, url, sensor, "too many sensors; remove some first", true);
         return false;
     }
-    stream_callbacks callbacks = {on_record, on_state, a};
-    stream *s = stream_new(&a->options, url, sensor, agents_feed(a), callbacks);
+    subscription_callbacks callbacks = {on_record, on_state, a};
+    subscription *s = subscription_new(&a->options, url, sensor, agents_feed(a), callbacks);
     if (s == NULL) {
         a->callbacks.changed(a->callbacks.user, url, sensor, nl_error_message(), true);
         return false;
     }
-    g_ptr_array_add(a->streams, s);
+    g_ptr_array_add(a->subscriptions, s);
     on_state(a, s);
     draw_soon(a);
     return true;
@@ -205,26 +206,26 @@ bool agents_add(agents *a, const char *url, const char *sensor)
 
 void agents_remove(agents *a, const char *url, const char *sensor)
 {
-    stream *s = find_stream(a, url, sensor);
+    subscription *s = find_subscription(a, url, sensor);
     if (s == NULL)
         return;
-    g_ptr_array_remove(a->streams, s);
+    g_ptr_array_remove(a->subscriptions, s);
     a->callbacks.changed(a->callbacks.user, url, sensor, "", false);
     draw_soon(a);
 }
 
 const char *agents_state(const agents *a, const char *url, const char *sensor)
 {
-    const stream *s = find_stream(a, url, sensor);
-    return s != NULL ? stream_state(s) : NULL;
+    const subscription *s = find_subscription(a, url, sensor);
+    return s != NULL ? subscription_state(s) : NULL;
 }
 
 void agents_each(const agents *a, void (*function)(void *user, const char *url, const char *sensor, const char *state),
                  void *user)
 {
-    for (guint i = 0; i < a->streams->len; i++) {
-        const stream *s = g_ptr_array_index(a->streams, i);
-        function(user, stream_url(s), stream_sensor(s), stream_state(s));
+    for (guint i = 0; i < a->subscriptions->len; i++) {
+        const subscription *s = g_ptr_array_index(a->subscriptions, i);
+        function(user, subscription_url(s), subscription_sensor(s), subscription_state(s));
     }
 }
 
@@ -329,7 +330,7 @@ agents *agents_new(agents_callbacks callbacks)
 {
     agents *a = g_new0(agents, 1);
     a->callbacks = callbacks;
-    a->streams = g_ptr_array_new_with_free_func(stream_free);
+    a->subscriptions = g_ptr_array_new_with_free_func(subscription_free);
     a->events = g_ptr_array_new_with_free_func(free_event);
     if (!agents_options_from_environment(&a->options))
         program_print_error();
@@ -341,7 +342,7 @@ void agents_free(agents *a)
     agents_fail(a);
     if (a->drawing_due != 0)
         g_source_remove(a->drawing_due);
-    g_ptr_array_free(a->streams, TRUE);
+    g_ptr_array_free(a->subscriptions, TRUE);
     g_ptr_array_free(a->events, TRUE);
     if (a->feed != NULL)
         feed_unref(a->feed);

@@ -1,6 +1,6 @@
 /*
  * Connects the window to agents: searches directories, and combines the records of sensors into one growing log. Each
- * search and each stream has its own thread (common/agents), so that no directory or agent delays the window.
+ * search and each subscription has its own thread (common/agents), so that no directory or agent delays the window.
  *
  * Does not use GTK. All functions and callbacks run in the main loop's thread.
  */
@@ -30,7 +30,7 @@ typedef struct agents_callbacks {
 
 agents *agents_new(agents_callbacks callbacks);
 
-/* Ends all streams and all searches, and frees `a`. Does not wait for peers. */
+/* Ends all subscriptions and all searches, and frees `a`. Does not wait for peers. */
 void agents_free(agents *a);
 
 /*
@@ -41,8 +41,8 @@ void agents_free(agents *a);
 void agents_find(agents *a, const char *directory, const char *expression);
 
 /*
- * agents_add subscribes to a sensor until agents_remove. If the agent becomes unreachable, the stream reconnects later.
- * On failure, agents_add passes the reason to the callback `changed` and returns false.
+ * agents_add subscribes to a sensor until agents_remove. If the agent becomes unreachable, the subscription reconnects
+ * later. On failure, agents_add passes the reason to the callback `changed` and returns false.
  */
 bool agents_add(agents *a, const char *url, const char *sensor);
 void agents_remove(agents *a, const char *url, const char *sensor);

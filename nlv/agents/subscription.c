@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "agents/stream.h"
+#include "agents/subscription.h"
 
 #include "agents/gather.h"
 #include "requests/printable.h"
@@ -15,22 +15,22 @@ typedef struct mailbox {
     feed *feed;
     char *sensor, *sensors[2];
     gathering *gathering;
-    stream *owner; /* used only by the main loop's thread; stream_free sets it to NULL */
+    subscription *owner; /* used only by the main loop's thread; subscription_free sets it to NULL */
 
     /* Only the reading thread uses the following members. */
     GHashTable *met; /* names of the events received so far */
     bool was_lost;   /* the latest record reports that the connection to the agent is lost */
 
     GMutex lock; /* protects all members below */
-    GQueue news; /* nl_record: the first record of each event, and records about the stream */
+    GQueue news; /* nl_record: the first record of each event, and records about the subscription */
     bool is_closed, is_announced;
 } mailbox;
 
-struct stream {
+struct subscription {
     char *url, *state; /* the state is text for the user */
     bool is_running, has_failed;
     mailbox *box;
-    stream_callbacks callbacks;
+    subscription_callbacks callbacks;
 };
 
 static void mailbox_unref(mailbox *box)
@@ -62,7 +62,7 @@ static bool is_own_event(const nl_record *record)
     return begins_with(record->event, "Nlagent.") || begins_with(record->event, "Nlagentd.");
 }
 
-static void set_state(stream *s, bool has_failed, const char *message)
+static void set_state(subscription *s, bool has_failed, const char *message)
 {
     g_free(s->state);
     s->state = printable(message);
@@ -71,7 +71,7 @@ static void set_state(stream *s, bool has_failed, const char *message)
     s->callbacks.state(s->callbacks.user, s);
 }
 
-static void note_own_event(stream *s, const nl_record *record)
+static void note_own_event(subscription *s, const nl_record *record)
 {
     nl_field reason;
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -89,10 +89,10 @@ static void note_own_event(stream *s, const nl_record *record)
 
 /* ---- transfer to the main loop ---- */
 
-static gboolean stream_handle_news(gpointer user)
+static gboolean subscription_handle_news(gpointer user)
 {
     mailbox *box = user;
-    stream *s = box->owner;
+    subscription *s = box->owner;
     g_mutex_lock(&box->lock);
     GQueue news = box->news;
     g_queue_init(&box->news);
@@ -138,7 +138,7 @@ static void announce(mailbox *box, const nl_record *record)
     g_queue_push_tail(&box->news, copy);
     if (!box->is_announced) {
         g_atomic_int_inc(&box->users);
-        g_idle_add_full(G_PRIORITY_DEFAULT, stream_handle_news, box, NULL);
+        g_idle_add_full(G_PRIORITY_DEFAULT, subscription_handle_news, box, NULL);
     }
     box->is_announced = true;
     g_mutex_unlock(&box->lock);
@@ -173,15 +173,15 @@ static void close_mailbox(mailbox *box)
     g_mutex_lock(&box->lock);
     box->is_closed = true;
     g_mutex_unlock(&box->lock);
-    g_thread_unref(g_thread_new("end of stream", end_reading, box));
+    g_thread_unref(g_thread_new("end of subscription", end_reading, box));
 }
 
-stream *stream_new(const agents_options *options, const char *url, const char *sensor, feed *into,
-                   stream_callbacks callbacks)
+subscription *subscription_new(const agents_options *options, const char *url, const char *sensor, feed *into,
+                               subscription_callbacks callbacks)
 {
     mailbox *box = g_new0(mailbox, 1);
-    stream *s = g_new0(stream, 1);
-    *s = (stream){.url = g_strdup(url), .state = g_strdup("connecting"), .box = box, .callbacks = callbacks};
+    subscription *s = g_new0(subscription, 1);
+    *s = (subscription){.url = g_strdup(url), .state = g_strdup("connecting"), .box = box, .callbacks = callbacks};
     box->users = 1;
     box->owner = s;
     box->feed = feed_ref(into);
@@ -193,40 +193,40 @@ stream *stream_new(const agents_options *options, const char *url, const char *s
         &(gather_options){.client = options->client, .sensors = box->sensors, .put = put_record, .user = box});
     if (gather_add(box->gathering, url))
         return s;
-    stream_free(s);
+    subscription_free(s);
     return NULL;
 }
 
-void stream_free(gpointer data)
+void subscription_free(gpointer data)
 {
-    stream *s = data;
+    subscription *s = data;
     close_mailbox(s->box);
     g_free(s->state);
     g_free(s->url);
     g_free(s);
 }
 
-bool stream_is(const stream *s, const char *url, const char *sensor)
+bool subscription_is(const subscription *s, const char *url, const char *sensor)
 {
     return strcmp(s->url, url) == 0 && strcmp(s->box->sensor, sensor) == 0;
 }
 
-const char *stream_url(const stream *s)
+const char *subscription_url(const subscription *s)
 {
     return s->url;
 }
 
-const char *stream_sensor(const stream *s)
+const char *subscription_sensor(const subscription *s)
 {
     return s->box->sensor;
 }
 
-const char *stream_state(const stream *s)
+const char *subscription_state(const subscription *s)
 {
     return s->state;
 }
 
-bool stream_has_failed(const stream *s)
+bool subscription_has_failed(const subscription *s)
 {
     return s->has_failed;
 }
