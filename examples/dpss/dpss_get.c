@@ -50,15 +50,15 @@ typedef struct transfer {
 } transfer;
 
 /* One connection to one server. */
-typedef struct stream {
+typedef struct connection {
     transfer *transfer;
     server *server;
     size_t server_index;
-    unsigned number; /* index among all streams, for the log */
+    unsigned number; /* index among all connections, for the log */
     int fd;
     pthread_t thread;
     bool running;
-} stream;
+} connection;
 
 static int64_t now_ns(void)
 {
@@ -115,7 +115,7 @@ static const char *status_text(uint32_t status)
                                         : "unknown status";
 }
 
-static bool receive_response(stream *s, dpss_response *response)
+static bool receive_response(connection *s, dpss_response *response)
 {
     unsigned char header[DPSS_RESPONSE_SIZE];
     if (!dpss_receive(s->fd, header, sizeof header))
@@ -128,7 +128,7 @@ static bool receive_response(stream *s, dpss_response *response)
 }
 
 /* Requests the server's next block. Sets *asked to false if no block is left. Returns false on failure. */
-static bool request_next(stream *s, bool *asked)
+static bool request_next(connection *s, bool *asked)
 {
     transfer *t = s->transfer;
     if (t->end_ns != 0 && now_ns() >= t->end_ns) {
@@ -141,8 +141,8 @@ static bool request_next(stream *s, bool *asked)
         return true;
     unsigned char bytes[DPSS_REQUEST_SIZE];
     dpss_put_request(&(dpss_request){DPSS_READ, block, t->block_size}, bytes);
-    nl_write(t->log, NL_USAGE, "BlockRequestSend", "BLOCK.ID=%" PRIu64 " SERVER=%s STREAM=%u", block, s->server->name,
-             s->number);
+    nl_write(t->log, NL_USAGE, "BlockRequestSend", "BLOCK.ID=%" PRIu64 " SERVER=%s CONNECTION=%u", block,
+             s->server->name, s->number);
     if (!dpss_send(s->fd, bytes, sizeof bytes))
         return dpss_get_fail(t, s->server, "send", strerror(errno));
     return true;
@@ -167,7 +167,7 @@ static bool store(transfer *t, const char *data, size_t size, uint64_t offset)
 }
 
 /* Receives one block and logs each read. Returns false on failure. */
-static bool receive_block(stream *s, char *buffer)
+static bool receive_block(connection *s, char *buffer)
 {
     transfer *t = s->transfer;
     dpss_response response;
@@ -191,7 +191,7 @@ static bool receive_block(stream *s, char *buffer)
     }
     if (!store(t, buffer, have, offset))
         return false;
-    nl_write(t->log, NL_USAGE, "BlockDone", "BLOCK.ID=%" PRIu64 " SERVER=%s STREAM=%u BLOCK.SZ=%zu", response.block,
+    nl_write(t->log, NL_USAGE, "BlockDone", "BLOCK.ID=%" PRIu64 " SERVER=%s CONNECTION=%u BLOCK.SZ=%zu", response.block,
              s->server->name, s->number, have);
     atomic_fetch_add(&s->server->blocks, 1);
     atomic_fetch_add(&s->server->bytes, have);
@@ -199,9 +199,9 @@ static bool receive_block(stream *s, char *buffer)
     return true;
 }
 
-static void *run_stream(void *argument)
+static void *run_connection(void *argument)
 {
-    stream *s = argument;
+    connection *s = argument;
     transfer *t = s->transfer;
     char *buffer = malloc(t->block_size);
     bool good = buffer != NULL, asked = true;
@@ -223,7 +223,7 @@ static void *run_stream(void *argument)
 
 static bool ask_size(transfer *t, server *srv, uint64_t *size)
 {
-    stream s = {.transfer = t, .server = srv, .fd = dpss_get_connect_to(t, srv)};
+    connection s = {.transfer = t, .server = srv, .fd = dpss_get_connect_to(t, srv)};
     unsigned char bytes[DPSS_REQUEST_SIZE];
     dpss_response response = {0};
     dpss_put_request(&(dpss_request){DPSS_SIZE, 0, t->block_size}, bytes);
@@ -237,24 +237,24 @@ static bool ask_size(transfer *t, server *srv, uint64_t *size)
     return good;
 }
 
-static bool run_streams(transfer *t, unsigned per_server)
+static bool run_connections(transfer *t, unsigned per_server)
 {
     size_t count = t->server_count * per_server;
-    stream *streams = calloc(count, sizeof *streams);
-    if (streams == NULL)
+    connection *connections = calloc(count, sizeof *connections);
+    if (connections == NULL)
         return false;
     for (size_t i = 0; i < count && !atomic_load(&t->failed); i++) {
         size_t index = i % t->server_count;
-        streams[i] =
-            (stream){.transfer = t, .server = &t->servers[index], .server_index = index, .number = (unsigned)i};
-        streams[i].fd = dpss_get_connect_to(t, &t->servers[index]);
-        streams[i].running =
-            streams[i].fd >= 0 && pthread_create(&streams[i].thread, NULL, run_stream, &streams[i]) == 0;
+        connections[i] =
+            (connection){.transfer = t, .server = &t->servers[index], .server_index = index, .number = (unsigned)i};
+        connections[i].fd = dpss_get_connect_to(t, &t->servers[index]);
+        connections[i].running = connections[i].fd >= 0 &&
+                                 pthread_create(&connections[i].thread, NULL, run_connection, &connections[i]) == 0;
     }
     for (size_t i = 0; i < count; i++)
-        if (streams[i].running)
-            pthread_join(streams[i].thread, NULL);
-    free(streams);
+        if (connections[i].running)
+            pthread_join(connections[i].thread, NULL);
+    free(connections);
     return !atomic_load(&t->failed);
 }
 
@@ -282,7 +282,7 @@ static void print_table(const transfer *t, int64_t start_ns, bool json)
 
 typedef struct arguments {
     transfer transfer;
-    unsigned streams, seconds;
+    unsigned connections, seconds;
     const char *output;
     const char *dest;
     bool json;
@@ -307,7 +307,7 @@ static void free_servers(transfer *t)
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "Write the data to FILE (default: discard it)", 0},
-    {"streams", 's', "N", 0, "Number of connections to each server (default 1)", 0},
+    {"connections", 'c', "N", 0, "Number of connections to each server (default 1)", 0},
     {"pipeline", 'p', "N", 0, "Maximum number of outstanding requests per connection (default 2)", 0},
     {"block-size", 'b', "SIZE", 0, "Size of a block (default 64k)", 0},
     {"seconds", 't', "N", 0, "Stop sending requests after N seconds, and succeed with a partial file", 0},
@@ -323,8 +323,8 @@ static error_t dpss_get_parse(int key, char *text, struct argp_state *state)
     case 'o':
         a->output = text;
         return 0;
-    case 's':
-        a->streams = (unsigned)arguments_number(state, text, units_none, 1, 64, "1 to 64");
+    case 'c':
+        a->connections = (unsigned)arguments_number(state, text, units_none, 1, 64, "1 to 64");
         return 0;
     case 'p':
         a->transfer.depth = (unsigned)arguments_number(state, text, units_none, 1, 1024, "1 to 1024");
@@ -389,7 +389,7 @@ static bool finish_output(const arguments *a, const char *aside, bool good)
 
 int main(int argc, char **argv)
 {
-    arguments a = {.streams = 1, .transfer = {.depth = 2, .block_size = 65536}};
+    arguments a = {.connections = 1, .transfer = {.depth = 2, .block_size = 65536}};
     arguments_parse(&argp, argc, argv, &a);
     transfer *t = &a.transfer;
     char aside[4096];
@@ -402,7 +402,7 @@ int main(int argc, char **argv)
     int64_t start_ns = now_ns();
     t->end_ns = a.seconds > 0 ? start_ns + a.seconds * NL_NS_PER_SECOND : 0;
     nl_write(t->log, NL_USAGE, "TransferStart", "FILE.SZ=%" PRIu64 " BLOCKS=%" PRIu64, t->file_size, t->block_count);
-    good = good && run_streams(t, a.streams);
+    good = good && run_connections(t, a.connections);
     nl_write(t->log, NL_USAGE, "TransferEnd", "FILE.SZ=%" PRIu64 " OK=%d", t->file_size, good);
     good = finish_output(&a, aside, good);
     if (good)

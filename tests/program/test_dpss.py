@@ -36,7 +36,7 @@ class Dpss(support.Case):
 
     def test_striped_and_logged(self):
         addresses = self.serve(3)
-        result = self.fetch("--streams", "2", "--pipeline", "4", *addresses)
+        result = self.fetch("--connections", "2", "--pipeline", "4", *addresses)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual((self.scratch / "copy").read_bytes(), self.data.read_bytes())
         servers = [self.scratch / f"server{i}.log" for i in range(len(addresses))]
