@@ -151,7 +151,7 @@ void model_add_feed(model *m, feed *f, const char *name)
     if (s != NULL)
         add_source(m, s, name);
     else
-        model_tell(m, g_strdup_printf("nlv does not read %s, because it cannot create a temporary file", name));
+        model_tell(m, g_strdup_printf("nlv does not read %s: %s", name, nl_error_message()));
 }
 
 void model_load(model *m)

@@ -2,8 +2,8 @@
 
 #include "model/source.h"
 #include "base/buffer.h"
+#include "base/error.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -183,9 +183,19 @@ static void list_archive(source *s)
 
 static void notice(source *s, const char *what)
 {
-    char *text = g_strdup_printf("%s %s", s->url, what);
+    char *text = g_strdup_printf("%s %s", strcmp(s->url, "-") == 0 ? "standard input" : s->url, what);
     g_free(s->notice);
     s->notice = text;
+}
+
+/* Notes that nlv cannot read the source completely. The reason is this thread's error. */
+static void notice_error(source *s)
+{
+    char *what =
+        g_strdup_printf("cannot be read completely: %s; nlv keeps the records that have arrived", nl_error_message());
+    notice(s, what);
+    g_free(what);
+    s->reading->failed = true;
 }
 
 source *source_open(const char *url, bool follow, program_reading *reading)
@@ -226,7 +236,6 @@ source *source_open_feed(feed *f, const char *name, program_reading *reading)
     s->files = g_ptr_array_new_with_free_func((GDestroyNotify)log_file_free);
     log_file *file = log_file_spill(reading->fraction);
     if (file == NULL) {
-        program_print_error();
         source_close(s);
         return NULL;
     }
@@ -290,20 +299,21 @@ static void end_stream(source *s)
         log_file_complete(g_ptr_array_index(s->files, s->files->len - 1));
 }
 
-/* Appends bytes to the current spill, or begins a new spill. On failure, reports the error and returns false. */
+/* Appends bytes to the current spill, or begins a new spill. On failure, sets the notice and returns false. */
 static bool spill(source *s, const char *data, size_t size)
 {
     log_file *f =
         s->begins_spill ? log_file_spill(s->reading->fraction) : g_ptr_array_index(s->files, s->files->len - 1);
     if (f == NULL) {
-        program_print_error();
+        notice_error(s);
         return false;
     }
     if (s->begins_spill)
         add_file(s, f);
     s->begins_spill = false;
     if (!log_file_append(f, data, size)) {
-        program_error("write a temporary file: %s", strerror(errno));
+        nl_error_set_errno("write a temporary file");
+        notice_error(s);
         return false;
     }
     return true;
@@ -327,10 +337,10 @@ static void read_stream(source *s)
         }
         if (status == NL_FAILED)
             program_input_failed(s->reading);
-        if (s->follow && program_awaits_signal(s->url)) {
+        if (status != NL_OK && s->follow && program_awaits_signal(s->url)) {
             notice(s, "was disconnected; nlv keeps the records that have arrived, and tries to connect again");
             s->again = reconnection_start(s->url);
-        } else if (s->follow && s->path == NULL) {
+        } else if (status != NL_OK && s->follow && s->path == NULL) {
             notice(s, "ended or was disconnected; nlv keeps the records that have arrived");
         }
         end_stream(s);
@@ -590,8 +600,8 @@ void source_take_fed(source *s, batch *rows, extractor *x)
         if (log_file_append(f, line.data, line.size)) {
             extract(x, record, place_make(f->number, offset), rows);
         } else {
-            program_error("write a temporary file: %s", strerror(errno));
-            notice(s, "ended, because nlv cannot write the temporary file; nlv keeps the records that have arrived");
+            nl_error_set_errno("write a temporary file");
+            notice_error(s);
             end_feed(s);
         }
         nl_record_free(record);

@@ -46,8 +46,8 @@ source *source_open(const char *url, bool follow, program_reading *reading);
 void source_close(source *s);
 
 /*
- * Opens a source of decoded records. Takes ownership of the caller's reference to the feed. On failure, prints the
- * reason and returns NULL.
+ * Opens a source of decoded records. Takes ownership of the caller's reference to the feed. On failure, sets the
+ * error and returns NULL.
  */
 source *source_open_feed(feed *f, const char *name, program_reading *reading);
 

@@ -23,14 +23,23 @@ static bool wait_for_records(model *m, bool is_live)
     return false;
 }
 
-/* Until a signal arrives, prints the notices of the model and passes them to the page. */
+/* Prints the notices of the model, and passes them to the page if `v` is not NULL. */
+static void take_notices(model *m, views *v)
+{
+    for (char *text; (text = model_take_notice(m)) != NULL;) {
+        program_error("%s", text);
+        if (v != NULL)
+            views_tell(v, text);
+        else
+            g_free(text);
+    }
+}
+
+/* Passes notices on until a signal arrives. */
 static void wait_for_signal(model *m, views *v)
 {
     while (!program_was_stopped()) {
-        for (char *text; (text = model_take_notice(m)) != NULL;) {
-            program_error("%s", text);
-            views_tell(v, text);
-        }
+        take_notices(m, v);
         g_usleep(WAIT_US);
     }
 }
@@ -40,6 +49,7 @@ int serve_run(model *m, program_reading *reading, const char *address, const vie
     program_catch_signals();
     model_start(m);
     if (!wait_for_records(m, is_live)) {
+        take_notices(m, NULL);
         if (!program_was_stopped())
             program_has_records(reading, 0, "");
         model_free(m);

@@ -72,6 +72,14 @@ class Render(support.Case):
         environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
         return self.run_program(self.nlv, "--render", self.scratch / name, *arguments, env=environment)
 
+    def test_lack_of_a_temporary_file_is_one_message(self):
+        with self.log.open("rb") as log:
+            cat = self.start("cat", stdin=log, stdout=subprocess.PIPE)
+        with cat.stdout:
+            result = self.run_program(self.nlv, "--render", self.scratch / "p.svg", "-", stdin=cat.stdout, env=os.environ | {"TMPDIR": "/no-such-folder"})
+        self.assertEqual((result.returncode, result.stderr), (1, "nlv: standard input cannot be read completely: create a temporary file in /no-such-folder: "
+                                                                 "No such file or directory; nlv keeps the records that have arrived\n"))
+
     def test_another_time_zone_is_reported(self):
         """A picture of a workflow whose jobs begin in another time zone: nlv corrects the times, and prints by how much."""
         log, config = self.scratch / "a.bp", self.scratch / "c.nlv"
