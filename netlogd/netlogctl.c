@@ -78,13 +78,17 @@ static const nl_option options[] = {
 
 static const options_command commands[] = {
     {"status", NULL, "Print the uptime, the numbers of received and lost records, and the state of each output"},
-    {"clients", NULL, "Print the clients that log: records, records per second, and malformed input"},
+    {"clients", NULL,
+     "Print the clients that log, with the number of records, records per second and malformed records; also print "
+     "the NATS streams and the followed files"},
     {"streams", NULL, "Print the numbered streams of programs that log in the binary format"},
     {"subscribers", NULL, "Print the subscribers, and the number of records that each subscriber missed"},
     {"clocks", NULL,
      "Print the error that each host reports for its clock, and the clock's offset from netlogd's clock"},
-    {"drops", NULL, "Print how much netlogd rejected or did not deliver, for each reason"},
-    {"settings", NULL, "Print the value of every setting, and of the options of each output"},
+    {"drops", NULL,
+     "For each reason, print how many records, datagrams, blocks, connections and requests netlogd rejected or did "
+     "not deliver"},
+    {"settings", NULL, "Print the settings that have a value, and the options of each output"},
     {"reload", NULL, "Read the configuration again, and reopen the outputs; same as SIGHUP"},
     {"tail", NULL, "Print new records as they arrive"},
     {"tell", "COMMAND",

@@ -280,8 +280,7 @@ static bool parse_description(description *d, const nl_sections *sections, const
         return nl_sections_error(sections, section->line, "[protocol %s]: missing %s", section->name, missing);
     if (d->is_line && (d->request.size > 0 || d->reply.size > 0))
         return nl_sections_error(sections, section->line,
-                                 "[protocol %s]: messages that are lines have no request-at or reply-at",
-                                 section->name);
+                                 "[protocol %s]: request-at and reply-at require frame = length", section->name);
     return true;
 }
 

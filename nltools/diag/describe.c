@@ -228,8 +228,8 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                     : c->meaning != NUMBER_WORK || c->power == 0
                         ? "find out how this number affects the time"
                         : "find out why the cost grows faster than the amount of work";
-        finding_evidence(f, "%s takes %s on average, and %s for the %s values of %s", compared, slow, other,
-                         c->falls ? "largest" : "smallest", name);
+        finding_evidence(f, "for the %s values of %s, %s takes %s on average, and for the other values %s",
+                         c->falls ? "largest" : "smallest", name, compared, other, slow);
         if ((c->is_ordinary || c->is_uneven) && c->falls)
             finding_evidence(f, "less work does not take longer, so %s probably differs between kinds of requests",
                              name);
@@ -253,8 +253,9 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                       where, c->m.peak);
         f->advice = "find out what the requests share (processors, connections, a lock); allow more requests at a "
                     "time, or spread them over time";
-        finding_evidence(f, "%s takes %s on average, and %s when %s", compared, slow, other,
-                         c->m.rate > 0 ? "fewer requests arrive" : "few requests are in progress");
+        finding_evidence(f, "while %s, %s takes %s on average, and at other times %s",
+                         c->m.rate > 0 ? "fewer requests arrive" : "few requests are in progress", compared, other,
+                         slow);
     } else if (strcmp(c->cause, "calls") == 0) {
         bool all = c->slow_count == c->count;
         char *value = c->caller_column != NULL ? column_text(c->caller_column, c->caller_value) : NULL,
@@ -358,14 +359,14 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         f->answer = g_strdup_printf("%s of the requests' time: %s is slow when %s of %s is %s", part, where,
                                     c->sensor->field, c->sensor->event, c->falls ? "low" : "high");
         f->advice = "find out what uses this resource at these times";
-        finding_evidence(f, "a visit takes %s on average, and %s while the value is %s", slow, other,
-                         c->falls ? "highest" : "lowest");
+        finding_evidence(f, "while the value is %s, a visit takes %s on average, and at other times %s",
+                         c->falls ? "highest" : "lowest", other, slow);
     } else if (strcmp(c->cause, "hour") == 0) {
         char *hours = text_hours(c->hours);
         f->answer = g_strdup_printf("%s of the requests' time: %s is slower at the same time each day, %s UTC", part,
                                     where, hours);
         f->advice = "find out what runs at that time: backups, scheduled jobs, a daily peak of the load";
-        finding_evidence(f, "%s takes %s, and %s at other times of the day", compared, slow, other);
+        finding_evidence(f, "at this time of the day, %s takes %s, and at other times %s", compared, slow, other);
         g_free(hours);
     } else if (strcmp(c->cause, "cold") == 0 || strcmp(c->cause, "changed") == 0) {
         char *when = text_ns((double)(c->from_ns - v->from_ns)), *until = text_ns((double)(c->to_ns - v->from_ns));
@@ -377,7 +378,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                   part, where, when, until);
         f->advice = c->cause[1] == 'o' ? "warm up caches and connections before accepting requests"
                                        : "find out what changed at that time: load, data, deployments";
-        finding_evidence(f, "%s takes %s, and %s at other times", compared, slow, other);
+        finding_evidence(f, "in this time, %s takes %s, and at other times %s", compared, slow, other);
         g_free(when);
         g_free(until);
     } else {

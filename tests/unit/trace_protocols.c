@@ -546,7 +546,7 @@ static void test_invalid_descriptions(void **state)
         {"[protocol a]\nport = 1\nframe = length at 0 size 1 big add 0\nfailed = 1 NO\n",
          "test.rules:1: [protocol a]: missing reply-at"},
         {"[protocol a]\nport = 1\nframe = line\nrequest = GET\nreply-at = 0 1\n",
-         "test.rules:1: [protocol a]: messages that are lines have no request-at or reply-at"},
+         "test.rules:1: [protocol a]: request-at and reply-at require frame = length"},
         {"[protocol a]\nframe = length at 0 size 1 big add 0\nrequest = 18446744073709551616 GET\n",
          "test.rules:3: request: expected NUMBER NAME"},
         {"[protocol a]\nverbs = GET\n",
