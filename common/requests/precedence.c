@@ -24,8 +24,8 @@ enum {
 static const double rule_share = 0.99;
 
 /*
- * The share for the first and last events of programs. It is lower, because programs lose the records of these events
- * more often than other records.
+ * Like rule_share, for the first and last events of programs. This share is lower, because programs lose the records of
+ * these events more often than other records.
  */
 static const double call_share = 0.9;
 

@@ -7,12 +7,13 @@
  * role, the caller begins before the called role and ends after it. A role has one caller. Among several candidates,
  * the caller is the role whose latest event is closest to the first event of the called role. Only a caller and its
  * called role have edges, because events of two concurrent programs may have a constant order without a cause. Two
- * roles of one caller are an exception. The second role waits for the first under two conditions. The first role always
- * ends before the second begins, and the time between them varies less than the time since the caller's last event. If
- * a request leaves out the former role, the role waits for the role before it, or for the role that the request visits
- * instead. If a request visits one role on several hosts, always one after another, each visit waits for the previous
- * visit. Spans of two names run side by side if, in one thread, spans of these names often overlap without containing
- * each other. Spans of two such names are never part of each other, even if one span contains the other by chance.
+ * roles of one caller are an exception: the second role waits for the first role if the first role always ends before
+ * the second begins, and the time between them varies less than the time since the caller's last event. If a request
+ * leaves out the first role, the second role waits for the role before the first role, or for the role that the request
+ * visits instead of the first role. If a request visits one role on several hosts, always one after another, each visit
+ * waits for the previous visit. Spans of two names run side by side if, in one thread, spans of these names often
+ * overlap without containing each other. Spans of two such names are never part of each other, even if one span
+ * contains the other by chance.
  *
  * If one record describes a span and names no parent, whole_spans.h finds its parent. Processes of one program with
  * names of their own, such as worker-1 and worker-2, count as one program (program_families.h).

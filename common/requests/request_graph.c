@@ -743,8 +743,8 @@ static void extend_span(request_span *s, const request_span *other)
 /*
  * Estimates the missing starts and ends of explicit spans. A span contains its children. A missing start of a parent is
  * therefore the earliest start of its children, and a missing end is the latest end of the children. If an only child
- * has no children, its missing start or end is that of its parent. The function does not extend other children to their
- * parent, so this time counts as the parent's own time.
+ * has no children, its missing start or end is that of its parent. The function does not extend other children, so the
+ * missing part of such a child counts as the parent's own time.
  */
 static void estimate_sides(graph *g)
 {

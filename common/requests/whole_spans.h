@@ -4,12 +4,12 @@
  *
  * The times of such spans show the structure of a request: a span contains the spans that it calls. A span of one kind
  * may be the parent of a span of another kind if it contains that span in nearly all requests. If a third span contains
- * both, they may also be two concurrent calls of the third span. To decide between the two, the module compares how
- * much two times before the start of the inner span vary. The first is the time since the start of the third span or
- * the end of its previous call. The second is the time since the start of the other span. If the calls are concurrent,
- * the first time varies less, because the second time is the difference of two independent times. Asynchronous spans
- * begin within their parent, but may end after it. A span that no other span contains may follow the end of another
- * span. The module also decides this by how much the time between them varies.
+ * both, they may also be two concurrent calls of the third span. To decide between a parent and two concurrent calls,
+ * the module compares how much two times before the start of the inner span vary. The first is the time since the start
+ * of the third span or the end of its previous call. The second is the time since the start of the other span. If the
+ * calls are concurrent, the first time varies less, because the second time is the difference of two independent times.
+ * Asynchronous spans begin within their parent, but may end after it. A span that no other span contains may follow the
+ * end of another span. The module also decides this by how much the time between them varies.
  *
  * The module is a part of precedence.h, which is its only caller. Memory is bounded: WHOLE_SPANS_MAX spans and
  * WHOLE_KINDS_MAX kinds of spans. Only one thread at a time may use the result.

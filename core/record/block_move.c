@@ -71,7 +71,7 @@ static bool append_string(nl_buffer *out, nl_string string)
     return nl_buffer_append(out, &size, sizeof size) && nl_buffer_append(out, string.data, string.size);
 }
 
-/* Copies a string to *at, and moves *at to its end. */
+/* Copies a string to *at, and moves *at to the end of the copy. Returns the copy. */
 static nl_string copy_string(char **at, nl_string string)
 {
     nl_string copy = {*at, string.size};

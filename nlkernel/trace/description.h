@@ -12,8 +12,9 @@
  *   reply-body = RESERVED 2             failed = 0x8183 NXDOMAIN
  *   failed = NOT_FOUND
  *
- * The manual page nlkernel(1) explains the keys. To keep no secret value of a message, the module uses only names from
- * the rules file as the verb of a request and the status of a reply. With frame = line, # in a name matches a digit.
+ * The manual page nlkernel(1) explains the keys. The verb of a request and the status of a reply are always names from
+ * the rules file, so that the log contains no secret values of messages. With frame = line, # in a name matches a
+ * digit.
  *
  * Messages may contain any bytes. Descriptions do not change after descriptions_add. Not thread-safe.
  */

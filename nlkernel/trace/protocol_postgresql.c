@@ -60,8 +60,8 @@ static bool read_postgresql_request(const protocol_bytes *bytes, protocol_reques
     return true;
 }
 
-/* Reads the fields of an error. Each field consists of a type, a text and NUL. The status is the field of type C, a
- * code that contains no values. */
+/* Reads the fields of an error. Each field consists of a type, a text and NUL. The status is the field of type C, the
+ * SQLSTATE code. Unlike the error's message, the code contains no data of the query. */
 static void read_error(protocol_reply *reply, const char *at, const char *end)
 {
     while (at < end && *at != '\0') {

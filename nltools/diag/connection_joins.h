@@ -2,15 +2,16 @@
  * Joins visits with TCP connections. The join shows the part of a visit's time in which the visit's connections were
  * limited, and the causes (connections/connection_causes.h).
  *
- * If a visit's records name the addresses of a connection (visit_ends.h), the visit is joined with this connection, or
- * with none if the connection mainly carries data in the other direction. If the records also name a part of the
- * connection's data, only the time counts in which this part was on its way. Any other visit that waits for data from
- * another host (senders.h) is joined with the connections that carried data from that host to the visit's host. A visit
- * that waits for no host of the log is joined with the connections of its program whose other end is on a host without
- * visits. A connection does not show which request its bytes belong to. Therefore, in each slice of time, the module
- * divides the time of the connections between two hosts among the visits of these hosts. The parts are in proportion to
- * the visits' own times without a round trip. A visit gets at most its own time without a round trip. The module does
- * not divide time in which the sending program wrote nothing, because the connection did not cause this time.
+ * If a visit's records name the addresses of a connection (visit_ends.h), the module joins the visit with this
+ * connection, unless the connection mainly carries data in the other direction. If the records also name a part of the
+ * connection's data, only the time counts in which this part was on its way. The module joins any other visit that
+ * waits for data from another host (senders.h) with the connections that carried data from that host to the visit's
+ * host. It joins a visit that waits for no host of the log with the connections of the visit's program whose other end
+ * is on a host without visits. A connection does not show which request its bytes belong to. Therefore, in each slice
+ * of time, the module divides the time of the connections between two hosts among the visits of these hosts. The parts
+ * are in proportion to the visits' own times without a round trip. A visit gets at most its own time without a round
+ * trip. The module does not divide time in which the sending program wrote nothing, because the connection did not
+ * cause this time.
  *
  * Connections between the same hosts may also carry data of other programs. If two hosts have connections of programs
  * with visits, their other connections do not count. A connection that was limited mostly while no visit waited does

@@ -9,9 +9,10 @@
 enum { PARTIAL_MIN = 20 };
 
 /*
- * A finding needs at least the part SHARE_MIN of failed requests, or GROUP_SHARE_MIN if a group of visits fails more
- * often than the rest. A finding about failures in successful requests needs at least the part SHARE_MIN of these
- * requests. Without a group, it needs PARTIAL_SHARE_MIN of the requests and PARTIAL_HERE_MIN of the visits.
+ * For a finding, at least the share SHARE_MIN of the requests must fail, or GROUP_SHARE_MIN if a group of visits fails
+ * more often than the rest. For a finding about failures in successful requests, at least the share SHARE_MIN of the
+ * requests must contain such failures. Without a group, the share of these requests must be at least PARTIAL_SHARE_MIN,
+ * and the share of failed visits must be more than PARTIAL_HERE_MIN.
  */
 #define GROUP_SHARE_MIN 0.001
 #define SHARE_MIN 0.02

@@ -130,9 +130,8 @@ static int count_bits(uint64_t bits)
 }
 
 /*
- * Returns whether the visits with the slow values of a field take only a little longer than the other visits. If
- * ordinary findings have claimed a part of the times, the ratio of the remaining times is larger than the ratio of the
- * times.
+ * Returns whether the visits with the slow values of a field take only a little longer than the other visits. Compares
+ * the times before ordinary findings claimed a part of them, because the ratio of the remaining times is larger.
  */
 static bool is_small_difference(const search *s, const sample *x, const uint8_t *bins, uint64_t slow,
                                 const candidate *c)

@@ -175,7 +175,7 @@ static double impossible_part(const visits *v, const char *host, bool callee)
 
 /*
  * Finds the wrong clocks from impossible calls between two hosts: the callee's clock is slow, or the caller's clock is
- * fast. The wrong clock belongs to the host with the larger part of impossible pairs in the same role. If both parts
+ * fast. The wrong clock belongs to the host with the larger share of impossible pairs in the same role. If both shares
  * are equal, assumes that the callee's clock is wrong.
  */
 static void take_calls(host_clocks *c, const visits *v)

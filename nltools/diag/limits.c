@@ -4,7 +4,7 @@
  * A limit becomes the cause of a finding if the limit has an effect in most of the finding's time. A limit that slows
  * all requests in the same way explains no variation, so the search creates no finding. The module adds a finding for a
  * limit that affects more than half of the time. For a limit of connections, the share alone_min is sufficient, because
- * its part of each visit is known.
+ * the records show which part of each visit the limit takes.
  */
 #include "config.h"
 #include "base/text.h"

@@ -11,7 +11,7 @@ typedef enum queue_scope {
     QUEUE_PROGRAM, /* when the program has ended all work of the request */
     QUEUE_FIRST,   /* for a span: at the start of its first call, or at the end of a span without calls */
     QUEUE_NEXT,    /* for a span: at the end of the caller's next span */
-    QUEUE_CALLER,  /* when the caller has its answer; the caller's host has the servers */
+    QUEUE_CALLER,  /* when the caller has its answer; the servers belong to the caller's host */
     QUEUE_CALL     /* for a span that waits before one of its calls: when this call ends */
 } queue_scope;
 
@@ -29,7 +29,7 @@ typedef struct mechanism {
     bool is_completed;   /* for a batch: nearly each batch ends as soon as its last visit arrives */
     bool by_arrivals;    /* for a batch: an idle server begins when another visit arrives (idle_servers.c) */
     double other_gain;   /* quality of the prediction with other_servers, divided by the quality with `servers` */
-    int64_t outside_ns;  /* for a queue: time that a visit takes before and after it has a server */
+    int64_t outside_ns;  /* for a queue: time that a visit takes before and after it occupies a server */
     double likelihood;   /* for a queue: log of the likelihood ratio to independent visits */
     double peak;         /* maximum number of visits in progress; for calls: visits per caller in the group */
     double period_ns;    /* period of a timer or of periodic pauses, or length of a timeout or delay; 0: not periodic */

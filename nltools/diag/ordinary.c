@@ -23,8 +23,8 @@
  * between visits change the measured power. */
 #define PROPORTIONAL_MAX 1.3
 
-/* The slow visits are distributed unevenly if their part on a host or in a time range is at least UNEVEN_MIN times
- * their part elsewhere. The probability of this difference by chance must be at most UNEVEN_CHANCE. */
+/* The slow visits are distributed unevenly if their share on a host or in a time range is at least UNEVEN_MIN times
+ * their share elsewhere. The probability of this difference by chance must be at most UNEVEN_CHANCE. */
 #define UNEVEN_MIN 1.5
 #define UNEVEN_CHANCE 1e-4
 
@@ -44,7 +44,7 @@
  */
 #define GAP_FACTOR 2
 
-/* Minimum part of the visits with a known amount. */
+/* Minimum share of the visits with a known amount. */
 #define KNOWN_MIN 0.9
 
 enum { PART_BINS = 16, LARGE_ONE_OF = 4 };
@@ -301,9 +301,10 @@ typedef struct part_counts {
 } part_counts;
 
 /*
- * Returns whether a part of the log has a significantly larger part of slow requests than the rest, by a factor of at
- * least UNEVEN_MIN. `tests` is the number of parts among which this part was chosen. Fisher's exact test requires
- * numbers of slow requests, but is also valid for sums of parts, which vary less.
+ * Returns whether a part of the log has a significantly larger share of slow requests than the rest, by a factor of
+ * at least UNEVEN_MIN. `tests` is the number of parts among which this part was chosen. Fisher's exact test requires
+ * whole numbers of slow requests. It is also valid for sums of shares, because these vary less than whole numbers. The
+ * function rounds the sums so that the probability becomes larger.
  */
 static bool has_more(part_counts here, part_counts all, double tests)
 {
@@ -314,7 +315,7 @@ static bool has_more(part_counts here, part_counts all, double tests)
            UNEVEN_CHANCE;
 }
 
-/* Returns whether a part of the log has a larger part of slow requests, or of other requests, than the rest. */
+/* Returns whether a part of the log has a larger share of slow requests, or of other requests, than the rest. */
 static bool differs(part_counts here, part_counts all, double tests)
 {
     const part_counts other_here = {here.all, here.all - here.slow}, other_all = {all.all, all.all - all.slow};
@@ -322,7 +323,7 @@ static bool differs(part_counts here, part_counts all, double tests)
 }
 
 /*
- * Finds the time range in which the part of slow requests differs most from the rest of the log. Returns whether the
+ * Finds the time range in which the share of slow requests differs most from the rest of the log. Returns whether the
  * difference is significant.
  */
 static bool differs_in_time(const part_counts *times, part_counts all)
@@ -385,9 +386,9 @@ static void add_request_visits(GArray *own, uint32_t when, GArray *hosts, part_c
 }
 
 /*
- * Returns whether one of the hosts or time ranges has a much larger part of slow visits, or of other visits, than
+ * Returns whether one of the hosts or time ranges has a much larger share of slow visits, or of other visits, than
  * the rest. `slow` is the bit mask of the slow bins. Visits of one request depend on each other, so a request counts
- * once for each host, and once for its time. If a host has a larger part of slow visits, sets the candidate's
+ * once for each host, and once for its time. If a host has a larger share of slow visits, sets the candidate's
  * uneven_host, uneven_share and other_share.
  */
 static bool is_part_uneven(const sample *x, const uint8_t *bins, uint64_t slow, candidate *c)
@@ -499,8 +500,8 @@ static double power_of_growth(const search *s, const sample *x, const division *
 
 /*
  * Returns whether the time grows faster than in proportion to the amount: the visits with the largest amounts take much
- * longer than the time that a line through the smaller amounts predicts. Unlike the exponent, this does not depend on
- * the constant part of the time.
+ * longer than the time that a line through the smaller amounts predicts. Unlike the exponent, this result does not
+ * depend on the constant part of the time.
  */
 static bool grows_faster(const search *s, const sample *x, const division *d)
 {

@@ -726,8 +726,8 @@ static void add_late_visits(gap_models *m, const late_visit *late, uint32_t coun
 }
 
 /*
- * Returns whether the visits that begin in the gaps end as after pauses. Visits that wait for a lock end one after
- * another. Visits that wait for a batch or a timer end nearly at the same time. The model of a batch assumes an
+ * Returns whether the visits that begin in the gaps end as they would after pauses. Visits that wait for a lock end one
+ * after another. Visits that wait for a batch or a timer end nearly at the same time. The model of a batch assumes an
  * exponential distribution, which also describes the ends after pauses nearly as well as the usual times do.
  */
 static bool ends_are_of_pauses(const station *s)

@@ -451,8 +451,8 @@ static void spread_times(const visits *v, const place *p, holding *held, size_t 
 }
 
 /*
- * Returns the number of the instance whose host or process may have the server for a visit. All instances of a host
- * count as its first instance, unless each process has its own servers. `at_start` is the result of
+ * Returns the number of the instance whose host or process may own the server that a visit occupies. All instances of a
+ * host count as its first instance, unless each process has its own servers. `at_start` is the result of
  * hosts_are_chosen_at_end. If `at_start` is true, the visit cannot wait at the end of the edge, so the server is at the
  * start.
  */
@@ -553,7 +553,7 @@ typedef struct service {
 /*
  * Computes when the service of each visit begins, if the servers serve visits in any order. With k servers, a server is
  * free when the visit that is k positions earlier in the order of the ends has ended. Sets before[i] to the number of
- * the visit that had the server before visit i, or to i if no visit had it. Returns whether any visit waits.
+ * the visit that occupied the server before visit i, or to i if no visit occupied it. Returns whether any visit waits.
  */
 static bool serve_any(const holding *held, size_t count, service by, int64_t *served, uint32_t *before)
 {
@@ -602,7 +602,7 @@ typedef struct queue_work {
     uint8_t *positions;
     uint32_t *shared; /* for each visit, the number of present visits with the same position */
     int64_t *served;
-    uint32_t *before; /* for each visit, the number of the visit that had its server before, or its own number */
+    uint32_t *before; /* for each visit, the number of the visit that occupied its server before, or its own number */
     /* values: the time of each visit from its arrival or from the start of its service; logs: the logarithms of values;
      * alone, with: log likelihoods without and with the servers */
     double *values, *logs, *alone, *with;
@@ -621,7 +621,8 @@ static size_t end_of_host(const holding *held, size_t from, size_t count)
     return to;
 }
 
-/* Computes when the service of each visit begins if each host has the servers `by`. Returns whether any visit waits. */
+/* Computes when the service of each visit begins if the servers `by` exist on each host. Returns whether any visit
+ * waits. */
 static bool serve(queue_work *w, service by)
 {
     bool waits = false;
@@ -853,7 +854,7 @@ static double time_of_service(queue_work *w, service by)
 }
 
 /* Tries a service whose visits also take time outside of their server: the difference between the time of a visit alone
- * and the time for which a visit has the server. */
+ * and the time for which a visit occupies the server. */
 static void try_outside(queue_work *w, int servers, bool any_order, double alone_ns, choice *best)
 {
     service by = {servers, any_order, (int64_t)(alone_ns / 2)};
@@ -865,7 +866,7 @@ static void try_outside(queue_work *w, int servers, bool any_order, double alone
  * Chooses the service that predicts the visits best. If the best service has one server, also finds the best service
  * with several servers, and vice versa. The chosen service has no servers if no number predicts the visits
  * significantly better than independent times. Spans that also take time outside of their server look like spans with
- * more servers, because some visits are before or after the server while another visit has it. The function therefore
+ * more servers, because some visits are outside of the server while another visit occupies it. The function therefore
  * also tries fewer servers, together with a time outside of the server.
  */
 static choice choose_servers(const visits *v, const holding *held, size_t count, mechanism *m)
@@ -1112,7 +1113,7 @@ static void try_serial(const visits *v, const holding *held, size_t count, GPtrA
     *m = serial;
 }
 
-/* Treats all hosts as one host that has the servers. */
+/* Treats all hosts as one host, to which all servers belong. */
 static void share_servers(holding *held, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -1261,8 +1262,8 @@ static uint32_t find_awaited_call(const visits *v, const place *p)
     return found ? best : VISIT_NONE;
 }
 
-/* Tries servers that the visits of a span have only until their first calls, or only during one of their calls. If the
- * calls of the span take much longer than its own work, the ends of the visits show nothing about these servers. */
+/* Tries servers that the visits of a span occupy only until their first calls, or only during one of their calls. If
+ * the calls of the span take much longer than its own work, the ends of the visits show nothing about these servers. */
 static void try_calls_of_span(const visits *v, uint32_t number, mechanism *best)
 {
     const place *p = place_at(v, number);
@@ -1273,8 +1274,8 @@ static void try_calls_of_span(const visits *v, uint32_t number, mechanism *best)
         mechanism m = find_queue_of(v, number,
                                     (mechanism){.scope = k == 0 ? QUEUE_FIRST : QUEUE_CALL, .call = k == 0 ? 0 : call});
         m.p *= count_unusual(v, p) / (1 - USUAL_WEIGHT);
-        /* servers that a visit has only during one call also limit the whole visits, so both models explain the same
-         * waits */
+        /* if each visit occupies a server only during one call, the number of servers also limits how many visits are
+         * in progress, so both models explain the same waits */
         bool is_exact = k == 1 && m.p <= OTHER_CHANCE && m.claim_ns > 0 && m.servers <= best->servers &&
                         best->claim_ns <= SAME_WAITS * m.claim_ns;
         if (is_exact)

@@ -599,7 +599,8 @@ static bool is_host_fast(const sample *x, const float *waits, const char *host)
  * nearly the same waits. */
 #define CALLER_FACTOR 1.1
 
-/* Finds a queue in a place or, if visits to the place begin to work before they have a server, in a part of its spans.
+/* Finds a queue in a place or, if visits to the place begin to work before they occupy a server, in a part of its
+ * spans.
  */
 static mechanism find_queue_of_place(const visits *v, uint32_t place)
 {
