@@ -198,7 +198,7 @@ static const nl_option output_options[] = {
 static const options_command commands[] = {
     {"list", NULL, "List the available and the running sensors of the agent"},
     {"status", NULL, "Print the agent's state"},
-    {"settings", NULL, "Print the value of every setting of the agent"},
+    {"settings", NULL, "Print the agent's settings that have a value"},
     {"query", "SENSOR", "Print the sensor's current measurement"},
     {"subscribe", "SENSOR", "Print one measurement per interval, until SIGINT"},
     {"start", "SENSOR", "Start a sensor, which then runs even without subscribers"},
