@@ -44,7 +44,8 @@ const volatile __u8 all_rows;
 __u64 examined;
 
 struct seen {
-    __u64 digest, passed_ns;
+    __u64 digest, passed_ns; /* 0: no reading has passed the connection */
+    __u64 counted;           /* whether the number of connections includes the connection */
 };
 
 struct {
@@ -112,8 +113,9 @@ static __always_inline bool has_port(__u16 local_port, __u16 peer_port)
 
 enum { UNCHANGED, NEW, CHANGED, BUFFER_FULL };
 
-/* Passes the connection if it has changed, or if it was last passed long ago. */
-static __always_inline int pass_state(struct seq_file *seq, const struct sock_common *sk, struct tcp_sock *tp)
+/* Passes the connection if it has changed, or if it was last passed long ago. A complete reading counts connections. */
+static __always_inline int pass_state(struct seq_file *seq, const struct sock_common *sk, struct tcp_sock *tp,
+                                      bool counts)
 {
     __u16 local_port = sk->skc_num, peer_port = __builtin_bswap16(sk->skc_dport);
     __u64 now_jiffies = bpf_jiffies64();
@@ -123,6 +125,7 @@ static __always_inline int pass_state(struct seq_file *seq, const struct sock_co
     bool changed = !seen || seen->digest != digest, is_new = !seen || seen->passed_ns == 0;
     if (!all_rows && !changed && seen->passed_ns + PASSED_AGAIN_NS > now_ns) {
         examined++;
+        seen->counted |= counts;
         return UNCHANGED;
     }
     struct sock *s = (struct sock *)tp;
@@ -204,6 +207,7 @@ static __always_inline int pass_state(struct seq_file *seq, const struct sock_co
     if (seen) { /* if memory for `seen` is missing, the program passes the connection in every measurement */
         seen->digest = digest;
         seen->passed_ns = now_ns;
+        seen->counted |= counts;
     }
     return is_new ? NEW : changed ? CHANGED : UNCHANGED;
 }
@@ -213,7 +217,7 @@ static __always_inline int pass_state(struct seq_file *seq, const struct sock_co
 /* The network namespace whose connections this program marks; nlsensor sets it. */
 const volatile __u32 namespace_inode;
 
-/* The number of connections with the port that have opened, minus those that have closed. */
+/* The number of connections with the port that have opened, minus those that have closed (seen.counted). */
 __s64 opened;
 
 struct mark {
@@ -285,18 +289,35 @@ int BPF_PROG(on_segment, struct sock *sk)
     return 0;
 }
 
+/* Counts a connection when it has the port. In a connection's first state, the kernel may not have set the local port
+ * or the peer's port yet. */
+static __always_inline void count(struct sock *sk)
+{
+    __u16 local_port = __builtin_bswap16(BPF_CORE_READ((struct inet_sock *)sk, inet_sport));
+    if (!has_port(local_port, __builtin_bswap16(sk->__sk_common.skc_dport)))
+        return;
+    struct seen *seen = bpf_sk_storage_get(&seen_rows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+    if (seen && !seen->counted) {
+        seen->counted = 1;
+        __sync_fetch_and_add(&opened, 1);
+    }
+}
+
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(on_state, struct sock *sk, int before, int now)
 {
     if (sk->sk_protocol != TCP || now == LISTENING || !is_here(sk))
         return 0;
-    if (now != CLOSED)
+    if (now != CLOSED) {
         mark_connection(sk);
-    bool opens = now == SYN_SENT || (now == SYN_RECEIVED && before != SYN_SENT);
-    bool closes = now == CLOSED && before != LISTENING && before != CLOSED;
-    __u16 local_port = __builtin_bswap16(BPF_CORE_READ((struct inet_sock *)sk, inet_sport));
-    if ((opens || closes) && has_port(local_port, __builtin_bswap16(sk->__sk_common.skc_dport)))
-        __sync_fetch_and_add(&opened, opens ? 1 : -1);
+        count(sk);
+        return 0;
+    }
+    struct seen *seen = bpf_sk_storage_get(&seen_rows, sk, 0, 0);
+    if (seen && seen->counted) {
+        seen->counted = 0; /* a program can connect the socket again */
+        __sync_fetch_and_add(&opened, -1);
+    }
     return 0;
 }
 
@@ -324,7 +345,7 @@ int read_marked(struct bpf_iter__bpf_sk_storage_map *ctx)
     __u64 now_ns = bpf_ktime_get_ns();
     bool used = mark->touched;
     mark->touched = 0;
-    if (pass_state(ctx->meta->seq, &sk->__sk_common, tp) != UNCHANGED || used)
+    if (pass_state(ctx->meta->seq, &sk->__sk_common, tp, false) != UNCHANGED || used)
         mark->used_ns = now_ns;
     if (has_timer(&sk->__sk_common, tp) || mark->used_ns + MARKED_NS > now_ns)
         return 0;
@@ -346,10 +367,10 @@ int read_all(struct bpf_iter__tcp *ctx)
     if (!tp)
         return 0;
 #ifdef MARKS
-    if (pass_state(ctx->meta->seq, sk, tp) == CHANGED || has_timer(sk, tp))
+    if (pass_state(ctx->meta->seq, sk, tp, true) == CHANGED || has_timer(sk, tp))
         mark_connection((struct sock *)tp);
 #else
-    pass_state(ctx->meta->seq, sk, tp);
+    pass_state(ctx->meta->seq, sk, tp, true);
 #endif
     return 0;
 }

@@ -293,17 +293,19 @@ static void count_load(const visits *v, const place *p, float *loads)
             g_hash_table_insert(hosts, (gpointer)host, GUINT_TO_POINTER(g_hash_table_size(hosts)));
         uint32_t number = GPOINTER_TO_UINT(g_hash_table_lookup(hosts, host));
         changes[count++] = (load_change){x->from_ns, number, index, true};
-        changes[count++] = (load_change){x->to_ns, number, index, false};
+        if (x->to_ns > x->from_ns) /* a visit without a duration is never in progress */
+            changes[count++] = (load_change){x->to_ns, number, index, false};
     }
     qsort(changes, count, sizeof *changes, by_host_and_time);
     float here = 0;
     for (size_t i = 0; i < count; i++) {
         if (i > 0 && changes[i].host != changes[i - 1].host)
             here = 0;
+        const visit *x = visit_at(v, changes[i].visit);
         if (changes[i].begins)
-            loads[changes[i].visit] = here++;
-        else
-            here--;
+            loads[changes[i].visit] = here;
+        if (x->to_ns > x->from_ns)
+            here += changes[i].begins ? 1 : -1;
     }
     g_hash_table_destroy(hosts);
     g_free(changes);

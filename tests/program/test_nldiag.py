@@ -1008,6 +1008,18 @@ class Nldiag(support.Case):
         self.assertIn(first["cause"], ("load", "pool"))
         self.assertEqual(first["span"], "Work")
 
+    def test_durations_of_zero_are_no_load(self):
+        """A proxy logs durations in whole milliseconds. A visit of 0 ms begins and ends at once, and neither waits nor adds to the load."""
+        chance, lines, at = random.Random(3), [], 1_767_268_800_000.0
+        for number in range(4000):
+            at += chance.expovariate(0.06)
+            ms = chance.lognormvariate(0.9, 0.6)
+            time = datetime.datetime.fromtimestamp(at / 1000, datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            lines += [f"time={time} prog=proxy host=edge msg={event} id=r{number} duration_ms={int(ms * part)}\n" for event, part in (("upstream", 0.6), ("request", 1))]
+        log = self.scratch / "proxy.logfmt"
+        log.write_text("".join(lines))
+        self.assertEqual(self.diagnosed(log)["causes"], [])
+
     def test_constant_time(self):
         """A sleep, or work of constant duration: the log does not show which of them."""
         first = self.first_of([(i * 0.05 + at, "h", event, f"ID={i}") for i in range(500) for event, at in (("Nap.start", 0), ("Nap.end", 0.03))])

@@ -6,6 +6,7 @@ import random
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -228,6 +229,45 @@ class Values(support.Case):
         self.assertEqual({str(clients[300].getsockname()[1]) in l for l in changed}, {True})
         for s in (server, *clients, *peers):
             s.close()
+
+    def test_ports_that_the_kernel_chooses_while_connecting(self):
+        """When a connection opens, the kernel does not know the client's port yet. Each measurement counts the connection, and logs
+        only connections with the port."""
+        server = socket.create_server(("127.0.0.1", 0))
+        with socket.socket() as chosen:
+            chosen.bind(("127.0.0.1", 0))
+            port = chosen.getsockname()[1]
+        sensor = self.start(self.sensor, "--interval", "0.05", f"connections?port={port}", stdout=subprocess.PIPE, text=True)
+        logged = set()
+
+        def measurement():
+            for line in sensor.stdout:
+                record = dict(field.split("=", 1) for field in line.split())
+                if record.get("NL.EVNT") == "TcpConnections":
+                    return record
+                if record.get("NL.EVNT") == "TcpConnection":
+                    logged.add((record["TCP.LOCAL"], record["TCP.PEER"]))
+
+        def connect(own_port=None):
+            client = socket.socket()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closes without the state TIME_WAIT
+            if own_port:
+                client.setsockopt(socket.IPPROTO_IP, 51, struct.pack("HH", own_port, own_port))  # IP_LOCAL_PORT_RANGE
+            client.connect(server.getsockname())
+            return client, server.accept()[0]
+
+        if measurement()["TCP.ITERATED"] == "0" or tuple(int(n) for n in re.findall(r"\d+", os.uname().release)[:2]) < (6, 3):
+            self.skipTest("the kernel has no hooks, or eBPF is not permitted here")
+        for _ in range(10):  # only a complete reading, every 2 s, would repair the number
+            pairs = [connect(), connect(port)]
+            measurement()  # may have begun before
+            self.assertEqual(measurement()["TCP.CONNECTIONS"], "2")
+            for s in pairs[0] + pairs[1]:
+                s.close()
+            measurement()
+            self.assertEqual(measurement()["TCP.CONNECTIONS"], "0")
+        ends = ("127.0.0.1:%d" % port, "127.0.0.1:%d" % server.getsockname()[1])
+        self.assertEqual(logged, {ends, ends[::-1]})
 
     def test_no_change_is_missed_though_idle_connections_are_not_examined(self):
         """Hooks in the kernel mark the connections in use. Each change is in a record soon, and the totals at the end are exact."""
