@@ -254,6 +254,7 @@ _Bool has_http2; /* http2_sockets may have elements */
  * difference later. Until then, both ends have random positions.
  */
 struct unix_end {
+    __u64 peer;                          /* cookie of the peer; 0: unknown */
     __u64 cookie;                        /* identifies the socket; 0: the socket is new */
     __u32 sent, received;                /* positions of the next bytes */
     __u32 sends, receives;               /* numbers of the process's calls */
@@ -262,6 +263,7 @@ struct unix_end {
     __u32 client_sends, client_receives; /* server: those of the client when the server had received all its bytes */
     __u32 missing;                       /* server: the difference between the positions at that time */
     _Bool is_set;                        /* server: the last three members are set */
+    _Bool is_server;
 };
 
 struct {
@@ -1168,42 +1170,61 @@ static __always_inline void compare_with_client(struct unix_end *server, const s
     server->is_set = sk->sk_receive_queue.qlen == 0;
 }
 
-/* Reports a call on a Unix socket. The server's socket has the name of the listening socket, and the client's socket
- * usually has no name. Two sockets without names are a channel within a program (socketpair). */
-static __always_inline void report_unix(const struct pt_regs *regs, __u8 kind, __u32 size, struct sock *sk,
-                                        struct thread *thread)
+/* Returns the state of a socket, and sets `peer` and `is_server` in the state. Returns NULL if the programs do not
+ * trace the socket. The server's socket has the name of the listening socket, and the client's socket usually has no
+ * name. Two sockets without names are a channel within a program (socketpair). */
+static __always_inline struct unix_end *open_unix(struct sock *sk)
 {
     enum { STREAM = 1 };
-    __u32 zero = 0;
-    struct trace_event *e = bpf_map_lookup_elem(&scratch, &zero);
     struct unix_sock *own = sk->sk_type == STREAM ? bpf_skc_to_unix_sock(sk) : 0;
     struct sock *peer = own ? own->peer : 0;
     struct unix_sock *other = peer ? bpf_skc_to_unix_sock(peer) : 0;
-    if (!e || by_ports)
-        return;
     _Bool is_server = own && own->addr != 0, is_client = other && other->addr != 0;
     if (!other || is_server == is_client) {
         if (!own || is_server)
             __sync_fetch_and_add(&unix_calls, 1);
-        return;
+        return 0;
     }
+    __u64 cookies[2] = {bpf_get_socket_cookie(sk), bpf_get_socket_cookie(peer)};
+    struct unix_end *end = find_unix_end((__u64)sk, cookies[0]);
+    if (!end || !find_unix_end((__u64)peer, cookies[1]))
+        return 0;
+    end->peer = cookies[1];
+    end->is_server = is_server;
+    return end;
+}
+
+/* Reports a call on a Unix socket. */
+static __always_inline void report_unix(const struct pt_regs *regs, __u8 kind, __u32 size, struct sock *sk,
+                                        struct thread *thread)
+{
+    __u32 zero = 0;
+    __u64 key = (__u64)sk;
+    struct trace_event *e = bpf_map_lookup_elem(&scratch, &zero);
+    struct unix_end *end = bpf_map_lookup_elem(&unix_ends, &key), *client = 0;
+    if (!e || by_ports)
+        return;
+    if (!end || end->peer == 0 || end->cookie != (__u64)sk->__sk_common.skc_cookie.counter)
+        end = open_unix(sk);
+    if (!end)
+        return;
     if (!thread->announced)
         announce(thread);
-    __u64 cookies[2] = {bpf_get_socket_cookie(sk), bpf_get_socket_cookie(peer)};
-    struct unix_end *end = find_unix_end((__u64)sk, cookies[0]), *remote = find_unix_end((__u64)peer, cookies[1]);
-    if (!end || !remote)
-        return;
+    if (end->is_server && kind == TRACE_RECEIVE) {
+        __u64 peer = (__u64)KERNEL_POINTER(1, unix_sock, sk)->peer;
+        client = bpf_map_lookup_elem(&unix_ends, &peer);
+    }
     begin_event(e, kind, thread);
     e->socket = (__u64)sk;
     e->family = UNIX;
     e->local_port = e->peer_port = 0;
     __builtin_memset(e->local, 0, sizeof e->local);
     __builtin_memset(e->peer, 0, sizeof e->peer);
-    __builtin_memcpy(e->local, &cookies[0], sizeof cookies[0]);
-    __builtin_memcpy(e->peer, &cookies[1], sizeof cookies[1]);
+    __builtin_memcpy(e->local, &end->cookie, sizeof end->cookie);
+    __builtin_memcpy(e->peer, &end->peer, sizeof end->peer);
     e->is_datagram = 0;
     e->size = size;
-    e->role = is_server ? TRACE_ROLE_SERVER : TRACE_ROLE_CLIENT;
+    e->role = end->is_server ? TRACE_ROLE_SERVER : TRACE_ROLE_CLIENT;
     if (kind == TRACE_SEND) {
         e->sequence = end->sent;
         e->other = end->received;
@@ -1211,8 +1232,8 @@ static __always_inline void report_unix(const struct pt_regs *regs, __u8 kind, _
         end->sends++;
         end->sender = e->tid;
     } else {
-        if (is_server)
-            agree_with_client(end, remote);
+        if (client)
+            agree_with_client(end, client);
         e->sequence = end->received;
         e->other = end->sent;
         end->received += size;
@@ -1221,8 +1242,8 @@ static __always_inline void report_unix(const struct pt_regs *regs, __u8 kind, _
             end->at_sends = end->sends;
             end->at_receives = end->receives;
         }
-        if (is_server)
-            compare_with_client(end, remote, sk);
+        if (client)
+            compare_with_client(end, client, sk);
     }
     if (size != 0)
         put_data(e, regs->orig_ax, regs, 0);
