@@ -119,7 +119,7 @@ static void add_stored_span(nl_string trace, nl_string span)
         otlp_spans_add(trace, span);
 }
 
-static const otlp_known_spans known_spans = {otlp_spans_has, add_stored_span};
+static const otlp_known_spans known_spans = {otlp_spans_expect, otlp_spans_has, add_stored_span};
 
 static otlp_result convert(const otlp_request *request, nl_string body)
 {

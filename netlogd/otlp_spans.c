@@ -14,11 +14,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CAPACITY_MIN = 1 << 12, MEMORY_PER_SPAN = 100, SPANS_MAX = 10000000, PIECE_COUNT = 8192 };
+enum {
+    CAPACITY_MIN = 1 << 12,
+    MEMORY_PER_SPAN = 100,
+    SPANS_MAX = 10000000,
+    PIECE_COUNT = 8192,
+    HUGE_PAGE_SIZE = 1 << 21
+};
 
 /* Open addressing with linear probing. 0 marks an empty slot. At most 5/8 of the slots are used. */
 typedef struct span_table {
@@ -51,10 +58,20 @@ static bool has_hash(const span_table *t, uint64_t hash)
     return t->capacity > 0 && *find_slot(t, hash) != 0;
 }
 
+static uint64_t *empty_slots(size_t count)
+{
+    size_t size = count * sizeof(uint64_t);
+    if (size < HUGE_PAGE_SIZE)
+        return nl_memory_check(calloc(count, sizeof(uint64_t)));
+    void *slots = nl_memory_check(aligned_alloc(HUGE_PAGE_SIZE, size));
+    madvise(slots, size, MADV_HUGEPAGE); /* each look-up would need a page table entry that is not in the cache */
+    return memset(slots, 0, size);
+}
+
 static void grow_table(span_table *t)
 {
     span_table larger = {.capacity = t->capacity == 0 ? CAPACITY_MIN : 2 * t->capacity, .count = t->count};
-    larger.slots = nl_memory_check(calloc(larger.capacity, sizeof *larger.slots));
+    larger.slots = empty_slots(larger.capacity);
     for (size_t i = 0; i < t->capacity; i++)
         if (t->slots[i] != 0)
             *find_slot(&larger, t->slots[i]) = t->slots[i];
@@ -191,6 +208,19 @@ static uint64_t hash_span(nl_string trace, nl_string span)
         open_spans_files();
     uint64_t hash = hash_bytes(hash_bytes(seed, trace.data, trace.size), span.data, span.size);
     return hash + (hash == 0);
+}
+
+static void fetch_slot(const span_table *t, uint64_t hash)
+{
+    if (t->capacity > 0)
+        __builtin_prefetch(&t->slots[hash & (t->capacity - 1)]);
+}
+
+void otlp_spans_expect(nl_string trace, nl_string span)
+{
+    uint64_t hash = hash_span(trace, span);
+    fetch_slot(&young, hash);
+    fetch_slot(&old, hash);
 }
 
 bool otlp_spans_has(nl_string trace, nl_string span)

@@ -18,6 +18,9 @@
 
 #include <netlogger.h>
 
+/* Fetches the parts of the tables that otlp_spans_has will read into the processor's cache. */
+void otlp_spans_expect(nl_string trace, nl_string span);
+
 bool otlp_spans_has(nl_string trace, nl_string span);
 void otlp_spans_add(nl_string trace, nl_string span);
 

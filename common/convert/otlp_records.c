@@ -534,11 +534,14 @@ static bool read_span(otlp_records *r, const otlp_value *item)
                        {.name = "flags", .field = 16}};
     uint64_t start_ns, end_ns, kind, flags, no_attributes, no_events, no_links;
     nl_string parent, name, state;
-    if (!PICK(r, item, m) || !otlp_id(&r->in, &m[TRACE].value, &r->trace) ||
-        !otlp_id(&r->in, &m[SPAN].value, &r->span) || !otlp_id(&r->in, &m[PARENT].value, &parent) ||
-        !otlp_text(&r->in, &m[NAME].value, &name) || !otlp_text(&r->in, &m[STATE].value, &state) ||
-        !otlp_unsigned(&r->in, &m[KIND].value, &kind) || !otlp_unsigned(&r->in, &m[START].value, &start_ns) ||
-        !otlp_unsigned(&r->in, &m[END].value, &end_ns) || !otlp_unsigned(&r->in, &m[FLAGS].value, &flags) ||
+    if (!PICK(r, item, m) || !otlp_id(&r->in, &m[TRACE].value, &r->trace) || !otlp_id(&r->in, &m[SPAN].value, &r->span))
+        return false;
+    if (r->known != NULL)
+        r->known->expect(r->trace, r->span);
+    if (!otlp_id(&r->in, &m[PARENT].value, &parent) || !otlp_text(&r->in, &m[NAME].value, &name) ||
+        !otlp_text(&r->in, &m[STATE].value, &state) || !otlp_unsigned(&r->in, &m[KIND].value, &kind) ||
+        !otlp_unsigned(&r->in, &m[START].value, &start_ns) || !otlp_unsigned(&r->in, &m[END].value, &end_ns) ||
+        !otlp_unsigned(&r->in, &m[FLAGS].value, &flags) ||
         !otlp_unsigned(&r->in, &m[NO_ATTRIBUTES].value, &no_attributes) ||
         !otlp_unsigned(&r->in, &m[NO_EVENTS].value, &no_events) ||
         !otlp_unsigned(&r->in, &m[NO_LINKS].value, &no_links))

@@ -18,6 +18,7 @@ typedef struct otlp_records otlp_records;
 
 /* Recognizes spans that a converter has already converted. The IDs are hexadecimal digits. */
 typedef struct otlp_known_spans {
+    void (*expect)(nl_string trace, nl_string span); /* called some time before `has` */
     bool (*has)(nl_string trace, nl_string span);
     void (*add)(nl_string trace, nl_string span); /* called after the conversion of a whole span */
 } otlp_known_spans;
