@@ -247,6 +247,7 @@ static bool backup_read(backup_file *f)
 static void backup_remove_bytes(backup_file *f, size_t size)
 {
     f->bytes.size -= size;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): after backup_read, the buffer has memory */
     memmove(f->bytes.data, f->bytes.data + size, f->bytes.size);
 }
 

@@ -80,7 +80,7 @@ static void count_refused(nl_ring *ring)
  */
 static void mark_busy(nl_ring *ring)
 {
-    __atomic_store_n(&ring->producer.busy, 2, __ATOMIC_RELAXED);
+    __atomic_store_n(&ring->producer.busy, 2, __ATOMIC_SEQ_CST);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     __atomic_store_n(&ring->producer.called, nl_private_ticks(&ring->producer), __ATOMIC_RELEASE);
 }
@@ -305,13 +305,12 @@ static nl_ring *first_ring(nl_log *log)
 
 /*
  * Returns whether the process is ending, and no longer accepts events. If so, prints a message once, because the log
- * can no longer report lost events. The order of the stores and loads here and in nl_producer_finish ensures that
- * either this thread finds `ended` set, or nl_producer_finish finds the ring busy.
+ * can no longer report lost events. The order of the stores and loads in mark_busy, here and in nl_producer_finish
+ * ensures that either this thread finds `ended` set, or nl_producer_finish finds the ring busy.
  */
 static bool is_too_late(const nl_log *log)
 {
     static bool reported;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&ended, __ATOMIC_SEQ_CST))
         return false;
     if (log->outbox.reports && !__atomic_exchange_n(&reported, true, __ATOMIC_RELAXED))

@@ -163,10 +163,11 @@ static void put_file(nl_buffer *out, const kept_window_file *f)
 {
     kept_bits open = {0};
     const uint64_t count = f->count > f->stored_count ? f->count : f->stored_count;
-    grow_bits(&open, (size_t)((count + 7) / 8));
-    for (size_t k = 0; k < KEPT_KINDS_MAX; k++)
+    for (size_t k = 0; k < KEPT_KINDS_MAX; k++) {
+        grow_bits(&open, f->open[k].bytes.size);
         for (size_t i = 0; i < f->open[k].bytes.size; i++)
             open.bytes.data[i] = (char)(open.bytes.data[i] | f->open[k].bytes.data[i]);
+    }
     for (uint64_t i = f->count; i < f->stored_count; i++)
         if (kept_bits_get(&f->stored_open, i))
             kept_bits_set(&open, i);

@@ -70,7 +70,7 @@ static branching branching_new(const visits *v, uint32_t number, const column *o
 {
     const uint32_t places[] = {number, place_without_server(v, number)};
     branching b = {.v = v, .is_divided = places[1] != VISIT_NONE, .by_callers = places[1] != VISIT_NONE};
-    uint32_t all = 0, position[2], requests = 0;
+    uint32_t all = 0, position[2] = {0}, requests = 0;
     uint8_t *seen = g_new0(uint8_t, v->requests->len / 8 + 1); /* a bit for each request */
     for (int k = 0; k < 1 + b.is_divided; k++) {
         position[k] = place_at(v, places[k])->first;

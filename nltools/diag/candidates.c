@@ -456,14 +456,14 @@ void candidate_offer(search *s, candidate *c)
 {
     double share = c->claim_ns / s->v->total_ns;
     /* A pause stops all places of a program, so their claims form one sum. */
-    bool is_pause = c->cause != NULL && strcmp(c->cause, "pause") == 0;
+    bool is_pause = strcmp(c->cause, "pause") == 0;
     bool counts = !c->is_of_rest &&
                   effect_counts(c->explained, is_pause ? fmax(share, SHARE_MIN) : share, c->slow_ns, c->other_ns) &&
                   (!s->has_finding[c->place] || c->explained >= AGAIN_MIN),
          is_chance = c->p > level_of(s, c),
-         is_rival = c->cause != NULL && !(counts && !is_chance) && !c->is_of_rest && !s->has_finding[c->place] &&
-                    s->collected == NULL && s->only == NULL && is_concentrated(c, share);
-    if (counts && c->cause != NULL) {
+         is_rival = !(counts && !is_chance) && !c->is_of_rest && !s->has_finding[c->place] && s->collected == NULL &&
+                    s->only == NULL && is_concentrated(c, share);
+    if (counts) {
         char *where = text_process_place(s->v, c->place, c->process, c->host), *part = text_share(share),
              *removed = text_share(c->explained);
         const char *name = c->column != NULL ? c->column->name : "", *of = "";

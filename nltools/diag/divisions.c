@@ -362,7 +362,7 @@ static double part_with_same_load(const sample *x, const uint8_t *inside, const 
  */
 static bool load_explains(const sample *x, const uint8_t *inside, double explained)
 {
-    float *loads = g_new(float, x->count + 1);
+    float *loads = g_new0(float, x->count + 1);
     bool does = get_loads(x, loads) > 1 && part_with_same_load(x, inside, loads) < OWN_PART_MIN;
     if (does) {
         uint8_t *bins = g_new(uint8_t, x->count + 1);

@@ -193,6 +193,7 @@ static void offer_values(group_search *s, const column *c, uint32_t stride)
         all.examined++;
     }
     for (guint i = 0; i < values->len; i++)
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the array has elements */
         used += g_array_index(values, value_part, i).of.count > 0;
     for (guint i = 0; i < values->len && !is_too_varied; i++) {
         const value_part *x = &g_array_index(values, value_part, i);

@@ -250,6 +250,7 @@ static void describe_rates(finding *x, const failure_counts *c, const visits *v,
          *where = g->process != NULL ? g_strdup(" in this process")
                   : g->host != NULL  ? g_strdup(" on this host")
                   : g->is_time       ? g_strdup(" at this time")
+                  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): all other groups have a column */
                   : g->column->name[0] == '@'
                       ? g_strdup_printf(" in requests that use %s on %s", g->column->name + 1, value)
                       : g_strdup_printf(" with %s=%s", g->column->name, value);

@@ -367,7 +367,7 @@ static void try_chosen(search *s, const sample *original, const column *c, const
 {
     sample *selected = sample_select(original, chosen), *even = NULL;
     selected->kind = kind;
-    float *own = g_new(float, selected->count + 1);
+    float *own = g_new0(float, selected->count + 1);
     for (uint32_t i = 0, n = 0; i < original->count; i++)
         if (chosen[i])
             own[n++] = values[i];
@@ -393,7 +393,7 @@ static bool is_dash(const column *c, float value)
 
 void try_column(search *s, const sample *original, const sample *even, const column *c)
 {
-    float *values = g_new(float, original->count + 1);
+    float *values = g_new0(float, original->count + 1);
     bool *known = g_new(bool, original->count + 1), *named = g_new(bool, original->count + 1);
     uint32_t known_count = 0, named_count = 0;
     for (uint32_t i = 0; i < original->count; i++) {

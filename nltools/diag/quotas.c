@@ -509,8 +509,8 @@ void find_quotas(const visits *v, GArray *results)
     }
     for (guint n = 0; n < groups->len; n++) {
         group *g = &g_array_index(groups, group, n);
-        stop s;
-        int64_t period_ns;
+        stop s = {0};
+        int64_t period_ns = 0;
         double p = g->pieces != NULL ? find_quota(g->pieces, &s, &period_ns) : 1;
         if (p < 1)
             add_result(v, numbers, n, g, &s, period_ns, p, results);

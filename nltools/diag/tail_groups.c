@@ -341,13 +341,15 @@ void find_tail_groups(findings *f)
     for (guint i = 0; i < v->places->len; i++) {
         if (!place_is_examined(v, i) || has_fault(f, i))
             continue;
-        tail_group of = {.t = tail_of(f, i)};
-        if (isfinite(of.t.limit) && find_group(f, i, of.t.visits, of.t.excess, tests, &of.g)) {
+        tail t = tail_of(f, i);
+        failure_group g;
+        if (isfinite(t.limit) && find_group(f, i, t.visits, t.excess, tests, &g)) {
+            tail_group of = {.t = t, .g = g};
             cut_group(v, &of);
             g_array_append_val(groups, of);
         }
-        g_free(of.t.visits);
-        g_free(of.t.excess);
+        g_free(t.visits);
+        g_free(t.excess);
     }
     g_array_sort(groups, by_time);
     for (guint n = 0; n < groups->len; n++)

@@ -356,7 +356,7 @@ static bool has_calls(const findings *f, uint32_t place)
 /* Returns whether the requested work explains the numbers of the callers' visits. */
 static bool is_ordinary_number(const visits *v, const place *p, const calls *of)
 {
-    uint32_t *index = g_new(uint32_t, of->count + 1), count = 0;
+    uint32_t *index = g_new0(uint32_t, of->count + 1), count = 0;
     double *values = g_new(double, of->count + 1), call_ns = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         const visit *x = visit_at(v, v->by_place[p->first + i]);

@@ -589,18 +589,20 @@ static void note_losses(const kernel_walk *w, kernel_now *t, uint16_t host)
 
 static void take_event(kernel_walk *w, const kernel_event *event)
 {
-    kernel_now *t = event->thread != NO_THREAD ? &w->threads[event->thread] : NULL;
+    const bool has_thread = event->thread != NO_THREAD;
     if (event->kind == KERNEL_LOST) {
         if (event->host >= w->losses->len)
             g_array_set_size(w->losses, event->host + 1u);
         g_array_index(w->losses, guint, event->host)++;
     }
-    if (t != NULL)
-        note_losses(w, t, ((const kernel_thread *)g_ptr_array_index(w->c->kernel, event->thread))->host);
+    if (has_thread)
+        note_losses(w, &w->threads[event->thread],
+                    ((const kernel_thread *)g_ptr_array_index(w->c->kernel, event->thread))->host);
     if (event->kind == KERNEL_IN)
         switch_in(w->threads, &w->processors, event);
-    if (t == NULL)
+    if (!has_thread)
         return;
+    kernel_now *t = &w->threads[event->thread];
     if (event->kind == KERNEL_OUT)
         set_state(t, event, state_of_mask(event->value, t->reason));
     if (event->kind == KERNEL_WAKEUP && t->state != THREAD_RUNNING && t->state != THREAD_RUNNABLE)

@@ -263,8 +263,8 @@ static double size_panes(layout *l, const model *m, const scene_view *view, doub
 }
 
 /* Reduces the heights of the panes that are higher than their minimum, so that the sum of all heights decreases by
- * `excess` if possible. Returns the rest. */
-static double shrink_panes(layout *l, const model *m, const scene_view *view, double excess)
+ * `excess` if possible. */
+static void shrink_panes(layout *l, const model *m, const scene_view *view, double excess)
 {
     double spare = 0;
     for (unsigned i = 0; i < l->pane_count; i++)
@@ -274,7 +274,6 @@ static double shrink_panes(layout *l, const model *m, const scene_view *view, do
         pane *p = &l->panes[i];
         p->bottom -= share * (p->bottom - MIN(height_min(m, view, p), p->bottom));
     }
-    return excess - share * spare;
 }
 
 /*
@@ -284,9 +283,10 @@ static double shrink_panes(layout *l, const model *m, const scene_view *view, do
 static void place_panes(layout *l, const model *m, const scene_view *view, double top, double capacity)
 {
     const double gap = pane_gap(capacity);
-    double excess = size_panes(l, m, view, capacity) - capacity, at = top;
+    const double excess = size_panes(l, m, view, capacity) - capacity;
+    double at = top;
     if (excess > 0.5 && view->scrolls)
-        excess = shrink_panes(l, m, view, excess);
+        shrink_panes(l, m, view, excess);
     l->top = top;
     l->scroll_top = top;
     l->scroll_bottom = top + capacity;

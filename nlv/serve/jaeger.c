@@ -10,7 +10,6 @@
 #include "serve/jaeger_trace.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,6 +160,7 @@ static uint64_t difference_us(uint64_t a, uint64_t b)
 static bool parse_made(const char *trace, uint64_t *number)
 {
     char made[OTLP_TRACE_DIGITS + 1];
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): if is_made is set, the walk has a trace ID */
     *number = strlen(trace) == OTLP_TRACE_DIGITS ? g_ascii_strtoull(trace + OTLP_TRACE_DIGITS / 2, NULL, 16) : 0;
     span_ids_make_trace(*number, made);
     return g_ascii_strcasecmp(made, trace) == 0;
@@ -587,10 +587,12 @@ static bool parse_duration(const char *text, int64_t *value)
     if (text == NULL)
         return true;
     for (const char *at = text; *at != '\0';) {
+        if (!g_ascii_isdigit(*at) && *at != '.')
+            return false;
         char *end;
-        const double number = g_ascii_isdigit(*at) || *at == '.' ? g_ascii_strtod(at, &end) : NAN;
+        const double number = g_ascii_strtod(at, &end);
         size_t i = 0, size = 0;
-        if (isnan(number) || end == at)
+        if (end == at)
             return false;
         while (g_ascii_isalpha(end[size]) || (unsigned char)end[size] >= 0x80)
             size++;
