@@ -397,7 +397,7 @@ static inline nl_ring_producer *prepare_known(const nl_log *log, size_t size)
     __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (__builtin_expect(ring->head + size <= __atomic_load_n(&ring->limit, __ATOMIC_RELAXED), 1)) {
-        ring->called = nl_private_ticks(ring);
+        __atomic_store_n(&ring->called, nl_private_ticks(ring), __ATOMIC_RELAXED);
         return ring;
     }
     __atomic_store_n(&ring->busy, 0, __ATOMIC_RELEASE);

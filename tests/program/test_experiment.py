@@ -312,9 +312,9 @@ class Experiment(support.Case):
             for event in "CpuLoad", "TcpSegments", "BlockRead" if host == "client" else "DiskReadEnd":
                 self.assertRegex(log, rf"HOST={host} PROG=\S+ LVL=\S+ NL.EVNT={event} ")
         self.assertEqual(self.run_program(support.program("nlsort/nlsort"), "-c", self.scratch / "out/healthy.log").returncode, 0)
-        self.assertNotRegex((self.scratch / "out/healthy.txt").read_text(), r"\[(clock|window|streams|loss)\]")
+        self.assertNotRegex((self.scratch / "out/healthy.txt").read_text(), r'\(cause "(clock|window|streams|loss)"\)')
         self.assertRegex((self.scratch / "out/loss.log").read_text(), r"NL.EVNT=TcpRetransmit TCP.RETRANS=[1-9]")
-        self.assertIn("[loss]", (self.scratch / "out/loss.txt").read_text())
+        self.assertIn('(cause "loss")', (self.scratch / "out/loss.txt").read_text())
         if (support.BUILD / "nlv/nlv").exists():
             self.assertTrue((self.scratch / "out/loss.png").read_bytes().startswith(b"\x89PNG"))
 
