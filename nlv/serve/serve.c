@@ -49,7 +49,8 @@ int serve_run(model *m, program_reading *reading, const char *address, const vie
     program_catch_signals();
     model_start(m);
     if (!wait_for_records(m, is_live)) {
-        take_notices(m, NULL);
+        if (reading->failed) /* a notice states the reason, and program_has_records prints nothing */
+            take_notices(m, NULL);
         if (!program_was_stopped())
             program_has_records(reading, 0, "");
         model_free(m);
