@@ -129,7 +129,8 @@ static __attribute__((noinline)) bool unescape_string(json_scan *j, const char *
     return true;
 }
 
-const char *json_skip_plain(const char *at, const char *end)
+/* Returns the position of the first byte that is '"', '\\' or a control character, or `end`. */
+static const char *skip_plain(const char *at, const char *end)
 {
 #ifdef __SSE2__
     const __m128i quotes = _mm_set1_epi8('"'), backslashes = _mm_set1_epi8('\\'), highest = _mm_set1_epi8(' ' - 1);
@@ -162,7 +163,7 @@ bool json_string(json_scan *j, nl_string *string)
 {
     if (!json_take(j, '"'))
         return json_fail(j, "expected a string");
-    const char *start = j->at, *at = json_skip_plain(start, j->end);
+    const char *start = j->at, *at = skip_plain(start, j->end);
     if (at == j->end)
         return json_fail(j, "a string has no closing quote");
     if (*at == '\\')
@@ -245,7 +246,7 @@ static bool skip_string(json_scan *j)
     char ignored[8];
     if (!json_take(j, '"'))
         return json_fail(j, "expected a string");
-    for (const char *at = json_skip_plain(j->at, j->end); at < j->end; at = json_skip_plain(at, j->end)) {
+    for (const char *at = skip_plain(j->at, j->end); at < j->end; at = skip_plain(at, j->end)) {
         if (*at == '"') {
             j->at = at + 1;
             return true;
@@ -290,49 +291,11 @@ static bool any(json_scan *j, int depth)
     }
 }
 
-const char *json_next_structure(const char *at, const char *end)
-{
-#ifdef __SSE2__
-    const __m128i quotes = _mm_set1_epi8('"'), opening = _mm_set1_epi8('{'), closing = _mm_set1_epi8('}');
-    const __m128i square_to_curly = _mm_set1_epi8('{' ^ '[');
-    for (; end - at >= 16; at += 16) {
-        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at),
-                curly = _mm_or_si128(bytes, square_to_curly);
-        __m128i brackets = _mm_or_si128(_mm_cmpeq_epi8(curly, opening), _mm_cmpeq_epi8(curly, closing));
-        unsigned found = (unsigned)_mm_movemask_epi8(_mm_or_si128(brackets, _mm_cmpeq_epi8(bytes, quotes)));
-        if (found != 0)
-            return at + __builtin_ctz(found);
-    }
-#endif
-    while (at < end && *at != '"' && *at != '{' && *at != '}' && *at != '[' && *at != ']')
-        at++;
-    return at;
-}
-
-/* Returns the end of the object or array that begins at `at`, in checked text. */
-static const char *checked_end(const char *at, const char *end)
-{
-    size_t depth = 0;
-    for (at = json_next_structure(at, end); at < end; at = json_next_structure(at + 1, end)) {
-        if (*at == '"') {
-            for (at = json_skip_plain(at + 1, end); at < end && *at == '\\';)
-                at = json_skip_plain(at + 2, end);
-        } else if (*at == '{' || *at == '[') {
-            depth++;
-        } else if (--depth == 0) {
-            return at + 1;
-        }
-    }
-    return end;
-}
-
 bool json_any(json_scan *j, nl_string *text)
 {
     json_blank(j);
     const char *start = j->at;
-    if (j->checked && j->at < j->end && (*start == '{' || *start == '['))
-        j->at = checked_end(start, j->end);
-    else if (!any(j, 1))
+    if (!any(j, 1))
         return false;
     *text = (nl_string){start, (size_t)(j->at - start)};
     return true;

@@ -15,7 +15,6 @@
 typedef struct json_scan {
     const char *at, *end;
     const char *error; /* the first error, or NULL */
-    bool checked;      /* the text is a part of a text that json_any accepted */
     /* Allocates bytes for a string with escapes; may return NULL. */
     char *(*allocate)(void *user, size_t size);
     void *user;
@@ -61,8 +60,7 @@ bool json_number(json_scan *j, nl_string *text);
 /* Reads a word such as true. Returns false on failure. */
 bool json_word(json_scan *j, const char *word);
 
-/* Skips a value and sets *text to its JSON text. Returns false on failure. Does not check the inner values of checked
- * text again. */
+/* Skips a value and sets *text to its JSON text. Returns false on failure. */
 bool json_any(json_scan *j, nl_string *text);
 
 /*
@@ -73,12 +71,6 @@ bool json_next(json_scan *j, char close, bool *first);
 
 /* Reads the name of a member and the colon. Returns false on failure. */
 bool json_key(json_scan *j, nl_string *key);
-
-/* Returns the position of the first byte that is '"', '\\' or a control character, or `end`. */
-const char *json_skip_plain(const char *at, const char *end);
-
-/* Returns the position of the first byte that is '"' or a bracket of an object or array, or `end`. */
-const char *json_next_structure(const char *at, const char *end);
 
 /* Converts a text of decimal digits to a number. Returns false for any other text, and if the number does not fit. */
 bool json_unsigned(nl_string text, uint64_t *value);

@@ -27,11 +27,7 @@ static char *allocate(void *user, size_t size)
 
 static json_scan scan_of(const otlp_input *in, nl_string text)
 {
-    return (json_scan){.at = text.data,
-                       .end = text.data + text.size,
-                       .checked = in->checked,
-                       .allocate = allocate,
-                       .user = in->builder};
+    return (json_scan){.at = text.data, .end = text.data + text.size, .allocate = allocate, .user = in->builder};
 }
 
 bool otlp_keep(otlp_input *in, nl_string text, nl_string *copy)
@@ -60,7 +56,6 @@ static bool pick_json(otlp_input *in, nl_string text, otlp_member *members, size
                 members[i].value = otlp_whole(value);
     if (j.error == NULL && json_peek(&j) != '\0')
         json_fail(&j, "text after the end of the object");
-    in->checked = j.error == NULL; /* the first object is the whole text */
     return j.error == NULL || otlp_fail(in, j.error);
 }
 

@@ -12,7 +12,6 @@
 typedef struct otlp_input {
     builder *builder; /* owns the converted texts */
     bool json;
-    bool checked;      /* the whole JSON text was checked */
     const char *error; /* the first error, or NULL */
     nl_buffer kinds;   /* value of the field OTLP_KINDS, from all attributes since the caller emptied it */
 } otlp_input;

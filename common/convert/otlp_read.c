@@ -62,22 +62,17 @@ static const char *otlp_request_end(const char *at, const char *end)
     size_t depth = 0;
     bool quoted = false;
     for (const char *start = at; at < end; at++) {
-        at = quoted ? json_skip_plain(at, end) : json_next_structure(at, end);
-        if (at == end)
-            break;
-        if (*at == '"') {
-            quoted = !quoted;
-        } else if (quoted) {
-            if (*at == '\n' && end - at > 1 && at[1] == '{' && otlp_read_detect(at + 1, (size_t)(end - at - 1)))
-                return at + 1;
-            at += *at == '\\' && end - at > 1 && at[1] != '\n';
-        } else if (*at == '{' || *at == '[') {
-            if (*at == '{' && at > start && at[-1] == '\n' && otlp_read_detect(at, (size_t)(end - at)))
-                return at;
-            depth++;
-        } else if (--depth == 0) {
+        if (*at == '\n' && end - at > 1 && at[1] == '{' && at > start &&
+            otlp_read_detect(at + 1, (size_t)(end - at - 1)))
             return at + 1;
-        }
+        if (*at == '"')
+            quoted = !quoted;
+        else if (quoted)
+            at += *at == '\\' && end - at > 1 && at[1] != '\n';
+        else if (*at == '{' || *at == '[')
+            depth++;
+        else if ((*at == '}' || *at == ']') && --depth == 0)
+            return at + 1;
     }
     return NULL;
 }
