@@ -40,6 +40,7 @@ void comparison_free(comparison *c)
     for (unsigned side = 0; side < COMPARED_SIDES; side++) {
         g_free(c->sides[side].name);
         g_array_free(c->sides[side].sample, TRUE);
+        nl_distribution_clear(&c->sides[side].distribution);
     }
     g_ptr_array_free(c->rows, TRUE);
     g_hash_table_destroy(c->index);
@@ -163,6 +164,7 @@ void comparison_add(comparison *c, unsigned side, comparison_map *map, const req
     const unsigned unit = next_unit(c, side);
     s->durations.count[unit]++;
     s->durations.sum[unit] += (double)request->duration_ns;
+    nl_distribution_add(&s->distribution, request->duration_ns);
     s->bins[heat_row(request->duration_ns)]++;
     s->unit_bins[unit][heat_row(request->duration_ns)]++;
     s->failed += g->failed;
@@ -280,6 +282,9 @@ void comparison_finish(comparison *c)
         g_array_sort(s->sample, compare_durations);
         if (s->sample->len > 0)
             s->typical = g_array_index(s->sample, compared_request, s->sample->len / 2);
+        s->median_ns = nl_distribution_quantile(&s->distribution, 0.5);
+        s->p99_ns = nl_distribution_quantile(&s->distribution, 0.99);
+        nl_distribution_clear(&s->distribution);
         if (s->requests < REQUESTS_MIN && c->reason == NULL)
             c->reason = g_strdup_printf("%s has %" G_GUINT64_FORMAT " request%s; a comparison needs at least %d.",
                                         s->name, s->requests, nl_plural(s->requests), REQUESTS_MIN);

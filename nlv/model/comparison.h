@@ -10,6 +10,7 @@
 #ifndef NLV_COMPARISON_H
 #define NLV_COMPARISON_H
 
+#include "base/distribution.h"
 #include "model/heat_map.h"
 #include "requests/contrast.h"
 #include "requests/request_reader.h"
@@ -44,9 +45,11 @@ typedef struct comparison_side {
     uint64_t overlapping;     /* number of excluded spans that cannot be assigned to requests */
     uint64_t bins[HEAT_ROWS]; /* number of requests by duration (heat_map.h) */
     uint32_t unit_bins[UNITS_MAX][HEAT_ROWS];
-    unit_sums durations; /* number of requests in each unit, and the sum of their durations */
-    uint64_t unit_size;  /* number of requests per unit */
-    GArray *sample;      /* compared_request: every sample_step-th request */
+    nl_distribution distribution; /* durations; empty after comparison_finish */
+    int64_t median_ns, p99_ns;    /* quantiles of the durations; set by comparison_finish */
+    unit_sums durations;          /* number of requests in each unit, and the sum of their durations */
+    uint64_t unit_size;           /* number of requests per unit */
+    GArray *sample;               /* compared_request: every sample_step-th request */
     uint64_t sample_step;
     compared_request typical; /* the request of median duration; set by comparison_finish */
 } comparison_side;

@@ -83,6 +83,7 @@ void heat_map_add(heat_map *h, int64_t start_ns, int64_t duration_ns, bool is_fa
     h->failures[row] += is_failed;
     h->count++;
     h->failed += is_failed;
+    h->max_ns = MAX(h->max_ns, duration_ns);
 }
 
 double heat_quantile(const uint64_t counts[HEAT_ROWS], double share)

@@ -25,6 +25,7 @@ typedef struct heat_map {
     uint64_t totals[HEAT_ROWS];   /* number of requests by duration */
     uint64_t failures[HEAT_ROWS]; /* number of failed requests by duration */
     uint64_t count, failed;
+    int64_t max_ns; /* the longest duration */
 } heat_map;
 
 void heat_map_init(heat_map *h);
@@ -44,7 +45,8 @@ double heat_map_column(const heat_map *h, int64_t time_ns);
 
 /*
  * Returns a quantile in nanoseconds: the duration that a share (0 to 1) of the requests does not exceed. counts[row] is
- * the number of requests in a row. Returns 0 if all counts are 0.
+ * the number of requests in a row. Interpolates in the row, so that the result can exceed the longest duration of the
+ * row. Returns 0 if all counts are 0.
  */
 double heat_quantile(const uint64_t counts[HEAT_ROWS], double share);
 

@@ -68,7 +68,7 @@ static char *describe_most(const comparison *c)
 {
     char medians[COMPARED_SIDES][32];
     for (unsigned side = 0; side < COMPARED_SIDES; side++)
-        write_rounded(heat_quantile(c->sides[side].bins, 0.5), medians[side]);
+        write_rounded((double)c->sides[side].median_ns, medians[side]);
     return g_strdup_printf("Most requests of B are %s: the median is %s (A: %s). The means differ by %+.1f %%, which "
                            "may be chance, because a few requests are much slower than the others.",
                            c->slower.after > c->slower.before ? "slower" : "faster", medians[1], medians[0],
@@ -270,14 +270,14 @@ static void draw_bins(const comparing_area *a, const bin_scale *b, unsigned side
 
 static void draw_quantiles(const comparing_area *a, const bin_scale *b, unsigned side)
 {
-    static const struct {
-        double share;
-        const char *name;
-    } quantiles[] = {{0.5, "p50"}, {0.99, "p99"}};
     const comparison_side *s = &a->c->sides[side];
+    const struct {
+        int64_t ns;
+        const char *name;
+    } quantiles[] = {{s->median_ns, "p50"}, {s->p99_ns, "p99"}};
     for (size_t i = 0; i < G_N_ELEMENTS(quantiles); i++) {
         char duration[32], label[64];
-        const double ns = heat_quantile(s->bins, quantiles[i].share), x = floor(bin_x(b, bin_of_ns(ns))) + 0.5;
+        const double ns = (double)quantiles[i].ns, x = floor(bin_x(b, bin_of_ns(ns))) + 0.5;
         write_rounded(ns, duration);
         g_snprintf(label, sizeof label, "%s %s %s", side == 0 ? "A" : "B", quantiles[i].name, duration);
         const double dashes[] = {4, 3}, width = text_width(a->cr, label, TEXT_SMALL),

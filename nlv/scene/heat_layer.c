@@ -221,7 +221,8 @@ static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s,
         const bool is_continued = left - end <= plot / GAP_SHARE;
         if (!is_continued && group > 0 && !isinf(end))
             cairo_line_to(cr, end, y);
-        y = heat_scale_y(s, MAX(heat_row_of_ns(heat_quantile(counts, share)), s->low));
+        const double ns = fmin(heat_quantile(counts, share), (double)h->max_ns);
+        y = heat_scale_y(s, MAX(heat_row_of_ns(ns), s->low));
         if (!is_continued)
             cairo_move_to(cr, left, y);
         cairo_line_to(cr, (left + right) / 2, y);

@@ -51,6 +51,7 @@ static void test_map_widens(void **unused)
         heat_map_add(&h, starts[i], 1000 << i, i % 2);
     assert_int_equal(h.count, G_N_ELEMENTS(starts));
     assert_int_equal(h.failed, G_N_ELEMENTS(starts) / 2);
+    assert_int_equal(h.max_ns, 1000 << (G_N_ELEMENTS(starts) - 1));
     for (size_t i = 0; i < G_N_ELEMENTS(starts); i++) {
         double column = floor(heat_map_column(&h, starts[i]));
         assert_true(column >= 0 && column < HEAT_COLUMNS);
