@@ -106,7 +106,7 @@ static void nlrecover_report(void *user, const nl_recovered *what)
     if (failed)
         program_error("%s", line);
     else
-        fprintf(stderr, "%s\n", line);
+        fprintf(a->recover.list_only ? stdout : stderr, "%s\n", line);
     free(line);
 }
 

@@ -80,7 +80,7 @@ class Nlwrite(support.Case):
         self.assertEqual((result.returncode, result.stderr.count("\n")), (0, 1), result.stderr)
         self.assertRegex(result.stderr, rf"\Anlwrite: .*: 1 event remains in the spool {re.escape(str(spool))}; "
                                         r"this user's next program with this URL delivers it\n\Z")
-        self.assertNotIn("spool", self.run_program(support.program("nltools/nlrecover"), "--list").stderr)
+        self.assertNotIn("spool", self.run_program(support.program("nltools/nlrecover"), "--list").stdout)
         output = self.scratch / "all.log"
         netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--output", output,
                              stderr=subprocess.DEVNULL)
