@@ -157,7 +157,7 @@ static nl_status parse_host(nl_url *url, const char *text, size_t size)
         host_end = colon;
     }
     if (host == host_end)
-        return nl_error_set(NL_ERROR_INVALID, "missing host");
+        return nl_error_set(NL_ERROR_INVALID, "missing host; use %.*s://HOST", (int)strcspn(url->text, ":"), url->text);
     url->port = default_port(url->scheme);
     if (colon < end) {
         if (*colon != ':')
@@ -184,7 +184,8 @@ static nl_status parse_path(nl_url *url, const char *text, size_t size, const ch
                             "the URL places the %s on another host; write three slashes for a local %s", what, what);
     }
     if (size == 0)
-        return nl_error_set(NL_ERROR_INVALID, "missing %s", what);
+        return nl_error_set(NL_ERROR_INVALID, "missing %s; use %.*s:%s", what, (int)strcspn(url->text, ":"), url->text,
+                            strcmp(what, "name") == 0 ? "NAME" : "PATH");
     url->path = url_decode(text, size);
     return url->path != NULL ? NL_OK : NL_FAILED;
 }
@@ -208,7 +209,7 @@ static nl_status parse_nats(nl_url *url, const char *text, size_t size)
         text = at + 1;
     }
     if (text == slash)
-        return nl_error_set(NL_ERROR_INVALID, "missing host");
+        return nl_error_set(NL_ERROR_INVALID, "missing host; use nats://HOST/STREAM");
     if (memchr(text, '/', (size_t)(slash - text)) != NULL)
         return nl_error_set(NL_ERROR_INVALID, "\"%.*s\" is not a host", (int)(slash - text), text);
     url->host = strndup(text, (size_t)(slash - text));

@@ -436,7 +436,7 @@ class Nats(Case):
 
     def test_what_is_wrong_at_the_start(self):
         port = support.free_port()
-        for url, why in ((f"nats://127.0.0.1:{port}", "missing stream"), ("nats:///S", "missing host"),
+        for url, why in ((f"nats://127.0.0.1:{port}", "missing stream"), ("nats:///S", "missing host; use nats://HOST/STREAM"),
                          ("nats://h:99999/S", "is not a port"), ("nats://h,,i/S", "empty host"),
                          ("nats://h/S.T", "is not a valid name"), ("nats://u@h/S", "missing password"),
                          ("nats://h/S?share=3/2", "is not K/N"), ("nats://h/S?shards=0", "use 1 to 256"),

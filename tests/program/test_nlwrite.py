@@ -72,6 +72,12 @@ class Nlwrite(support.Case):
         self.assertEqual(len(lines), 1, lines)
         self.assertIn("HOST=myhost", lines[0])
 
+    def test_missing_directory(self):
+        missing = self.scratch / "no"
+        result = self.write("--dest", missing / "a.log", "Lost")
+        self.assertEqual((result.returncode, result.stderr),
+                         (1, f"nlwrite: open {missing}/a.log: No such file or directory; create the directory {missing}\n"))
+
     def test_events_that_wait_in_a_spool(self):
         """Without a collector, nlwrite succeeds, and prints where the event waits. The next nlwrite delivers it; nlrecover does not list it."""
         port, spool = support.free_port(), self.scratch / "spool"

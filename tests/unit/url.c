@@ -141,6 +141,25 @@ static void refuses_with_a_reason(void **state)
     }
 }
 
+/* If a URL lacks its host, name or path, the message contains the form of the URL. */
+static void an_incomplete_url_is_rejected_with_its_form(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } incomplete[] = {
+        {"x-netlog://", "URL \"x-netlog://\": missing host; use x-netlog://HOST"},
+        {"file:", "URL \"file:\": missing file; use file:PATH"},
+        {"unix:?a=b", "URL \"unix:?a=b\": missing socket; use unix:PATH"},
+        {"memory:", "URL \"memory:\": missing name; use memory:NAME"},
+        {"nats:///S", "URL \"nats:///S\": missing host; use nats://HOST/STREAM"},
+    };
+    for (size_t i = 0; i < sizeof incomplete / sizeof *incomplete; i++) {
+        assert_null(nl_url_parse(incomplete[i].text));
+        assert_string_equal(nl_error_message(), incomplete[i].message);
+    }
+}
+
 static void addresses_without_a_scheme_are_rejected(void **state)
 {
     (void)state;
@@ -212,9 +231,13 @@ static void survives_garbage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_what_it_says),  cmocka_unit_test(options_are_decoded),
-        cmocka_unit_test(secrets_are_options), cmocka_unit_test(refuses_with_a_reason),
-        cmocka_unit_test(survives_garbage),    cmocka_unit_test(addresses_without_a_scheme_are_rejected),
+        cmocka_unit_test(names_what_it_says),
+        cmocka_unit_test(options_are_decoded),
+        cmocka_unit_test(secrets_are_options),
+        cmocka_unit_test(refuses_with_a_reason),
+        cmocka_unit_test(an_incomplete_url_is_rejected_with_its_form),
+        cmocka_unit_test(survives_garbage),
+        cmocka_unit_test(addresses_without_a_scheme_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
