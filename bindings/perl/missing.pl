@@ -3,7 +3,7 @@ use strict;
 use Config;
 
 sub missing {
-    print("@_\n"), exit 1;
+    print("@_; run packaging/install-dependencies build\n"), exit 1;
 }
 missing('perl is older than 5.10') if $] < 5.010;
 missing('no ExtUtils::MakeMaker')  if !eval { require ExtUtils::MakeMaker };

@@ -160,6 +160,12 @@ class Install(support.Case):
         for name in ("py.typed", "_core.pyi"):
             self.assertTrue((folder / name).exists(), name)
 
+    def test_python_that_cannot_build_the_module(self):
+        """configure prints what the Python lacks, and the remedy."""
+        result = self.run_program(sys.executable, "-I", "-S", support.SOURCE / "bindings/python/missing.py")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertRegex(result.stderr, r"\Ano setuptools in \S+; run packaging/install-dependencies build, or configure with BINDING_PYTHON=PROGRAM\n\Z")
+
     def test_perl(self):
         library = self.installed("NetLogger.so")
         self.check_library(library / "NetLogger.so")
