@@ -42,5 +42,5 @@ int main(void)
         fprintf(stderr, "NetLogger %s: %s\n", nl_version(), nl_error_message());
         nl_error_clear();
     }
-    return nl_close(log) == NL_OK ? 0 : 1;
+    return log != NULL && nl_close(log) == NL_OK ? 0 : 1;
 }
