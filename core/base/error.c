@@ -5,10 +5,12 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /*
  * Each thread's error is allocated when a call first fails in the thread, and is freed when the thread ends. The error
@@ -129,6 +131,21 @@ nl_status nl_error_set_errno(const char *format, ...)
     set_error(code_of_errno(), strerror_r(errno, cause, sizeof cause), format, arguments);
     va_end(arguments);
     return NL_FAILED;
+}
+
+nl_status nl_error_set_open(const char *path)
+{
+    const int number = errno;
+    const char *slash = strrchr(path, '/');
+    char directory[PATH_MAX] = "";
+    if (number == ENOENT && slash != NULL)
+        snprintf(directory, sizeof directory, "%.*s", (int)(slash - path), path);
+    const bool is_missing = directory[0] != '\0' && access(directory, F_OK) != 0;
+    errno = number;
+    if (is_missing)
+        return nl_error_set(NL_ERROR_NOT_FOUND, "open %s: No such file or directory; create the directory %s", path,
+                            directory);
+    return nl_error_set_errno("open %s", path);
 }
 
 nl_status nl_error_prepend(const char *format, ...)

@@ -47,6 +47,10 @@ nl_status nl_error_set(nl_error_code code, const char *format, ...) NL_PRINTF(2,
 /* Like nl_error_set, with the code that corresponds to errno. Appends ": " and the text of errno to the message. */
 nl_status nl_error_set_errno(const char *format, ...) NL_PRINTF(1, 2);
 
+/* Like nl_error_set_errno, after a failed open() of a path. If the path's directory is missing, the message names it.
+ */
+nl_status nl_error_set_open(const char *path);
+
 /* Like nl_error_set, for functions that return false or NULL. */
 #define nl_error_false(...) (nl_error_set(__VA_ARGS__), false)
 #define nl_error_null(...) (nl_error_set(__VA_ARGS__), NULL)

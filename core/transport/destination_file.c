@@ -59,23 +59,6 @@ static nl_status file_use_descriptor(file_destination *file, int fd)
     return NL_OK;
 }
 
-/* Sets the error for a path that could not be opened. Names the directory if it is missing. Returns NL_FAILED. */
-static nl_status destination_file_fail_open(const char *path)
-{
-    const int number = errno;
-    const char *slash = strrchr(path, '/');
-    char *directory = number == ENOENT && slash > path ? strndup(path, (size_t)(slash - path)) : NULL;
-    const bool is_missing = directory != NULL && access(directory, F_OK) != 0;
-    errno = number;
-    if (is_missing)
-        nl_error_set(NL_ERROR_NOT_FOUND, "open %s: No such file or directory; create the directory %s", path,
-                     directory);
-    else
-        nl_error_set_errno("open %s", path);
-    free(directory);
-    return NL_FAILED;
-}
-
 static bool is_atomic(const file_destination *file)
 {
     return file->replacement.path != NULL;
@@ -84,7 +67,7 @@ static bool is_atomic(const file_destination *file)
 static nl_status open_replacement(file_destination *file)
 {
     if (!nl_replacement_open(&file->replacement, file->path))
-        return destination_file_fail_open(file->path);
+        return nl_error_set_open(file->path);
     return file_use_descriptor(file, file->replacement.fd);
 }
 
@@ -133,7 +116,7 @@ static nl_status open_path(file_destination *file, bool truncate, int wait_ms)
     if (fd < 0 && errno == ENXIO && is_pipe(file->path))
         return nl_error_set(NL_ERROR_UNREACHABLE, "open %s: no process is reading from the pipe", file->path);
     if (fd < 0)
-        return destination_file_fail_open(file->path);
+        return nl_error_set_open(file->path);
     return file_use_descriptor(file, fd);
 }
 

@@ -266,7 +266,7 @@ nl_status output_file_open(output_file *file, const output_options *options, uin
     if (options->path != NULL)
         opened.fd =
             open(opened.name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (fresh ? O_EXCL : 0), 0666);
-    nl_status status = opened.fd < 0 ? nl_error_set_errno("open %s", opened.name) : examine(&opened);
+    nl_status status = opened.fd < 0 ? nl_error_set_open(opened.name) : examine(&opened);
     if (status == NL_OK && options->path != NULL) {
         /* The name still refers to the open file. Release its old lock before locking it again. */
         if (file->fd >= 0 && file->plain && file->inode == opened.inode)

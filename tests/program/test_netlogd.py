@@ -701,7 +701,7 @@ class Netlogd(collector.Case):
         self.assertIn("unknown scheme (did you mean x-netlog?); use x-netlog, x-netlogs, x-netlog+udp, inherited, unix, nats, otlp, otlp+http, "
                       "syslog+udp, syslog+tcp or syslog+tls\n", self.fails("--listen", "x-netlg://localhost", status=2))
         missing = self.scratch / "no" / "file"
-        self.assertEqual(self.fails("--output", missing), f"netlogd: open {missing}: No such file or directory\n")
+        self.assertEqual(self.fails("--output", missing), f"netlogd: open {missing}: No such file or directory; create the directory {missing.parent}\n")
         self.assertIn("add --allow NETWORK, or require client certificates: x-netlogs://", self.fails("--listen", "x-netlog://0.0.0.0:0"))
         self.assertEqual(self.fails("--listen", "x-netlog://127.0.0.1:0", "--metrics", "http://0.0.0.0:1"),
                          "netlogd: metrics: listen on http://0.0.0.0:1: the address is open to other hosts; add --allow NETWORK\n")
