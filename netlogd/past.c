@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+enum { READ_SIZE = 16 << 10 }; /* small, because each subscription that reads stored records has a buffer */
+
 #define AHEAD_NS (3600 * NL_NS_PER_SECOND)
 
 struct past {
@@ -69,8 +71,15 @@ static nl_status open_file(past *p, uint64_t number)
     char *name = output_file_name(&p->files, number);
     nl_reader_close(p->reader);
     p->number = number;
-    p->reader = nl_reader_open(name, &(nl_reader_options){.follow = true, .nonblocking = true});
+    p->reader = NULL;
     p->seeking = true;
+    nl_url *url = nl_url_parse_for(name, NL_URL_READ);
+    nl_source *source = url != NULL ? nl_source_open(url, true, true) : NULL;
+    nl_url_free(url);
+    if (source != NULL) {
+        nl_source_set_read_size(source, READ_SIZE);
+        p->reader = nl_reader_open_source(source, &(nl_decoder_options){.source = name}, true);
+    }
     free(name);
     return p->reader != NULL ? NL_OK : NL_FAILED;
 }

@@ -24,6 +24,7 @@
 
 enum {
     CHUNK_SIZE = 64 << 10, /* number of gathered bytes after which a group's records are delivered */
+    SCARCE_SIZE = 4 << 10, /* size of a chunk of stored records while all queues together use too much memory */
     SHARED_SIZE = 4 << 10, /* the queues share larger chunks, and copy smaller chunks */
     CLOCK_RECORDS = 64,    /* maximum number of records between two checks of the clock */
     CLOCK_STEPS = 1 << 17, /* maximum number of steps of an expression between two checks of the clock */
@@ -81,7 +82,6 @@ struct subscription {
      * subscription became live, and the subscription misses records until it has read the file.
      */
     past *past;
-    nl_encoder *encoder;
     background_task catching_up;
     struct event *retry;
 };
@@ -265,6 +265,18 @@ static void put_chunk(subscription *s, const nl_buffer *bytes, shared *common, c
     }
 }
 
+/*
+ * Moves the encoder's records to `chunk`. The encoder receives the previous buffer of `chunk`. There may be as many
+ * encoders as subscriptions, so this function frees a large buffer.
+ */
+static void finish_chunk(nl_encoder *encoder)
+{
+    if (chunk.capacity > SHARED_SIZE)
+        nl_buffer_free(&chunk);
+    chunk.size = 0;
+    nl_encoder_finish(encoder, &chunk);
+}
+
 /* Adds the gathered records of the group to its members' queues. Frees no subscription. */
 static void deliver(group *g)
 {
@@ -272,8 +284,7 @@ static void deliver(group *g)
     g->gathered_from = g->position;
     if (g->gathered.count == 0)
         return;
-    chunk.size = 0;
-    nl_encoder_finish(g->encoder, &chunk);
+    finish_chunk(g->encoder);
     span what = g->gathered;
     g->gathered = (span){0};
     shared *common = NULL;
@@ -297,12 +308,10 @@ static void deliver(group *g)
 static void end_past(subscription *s)
 {
     past_close(s->past);
-    nl_encoder_free(s->encoder);
     background_remove(&s->catching_up);
     if (s->retry != NULL)
         event_free(s->retry);
     s->past = NULL;
-    s->encoder = NULL;
     s->retry = NULL;
 }
 
@@ -632,16 +641,15 @@ void subscriptions_outputs_changed(void)
             join_members(s);
 }
 
-static void send_past(subscription *s)
+static void send_past(subscription *s, nl_encoder *encoder)
 {
-    chunk.size = 0;
-    nl_encoder_finish(s->encoder, &chunk);
+    finish_chunk(encoder);
     evbuffer_add(s->request->queue, chunk.data, chunk.size);
     request_send(s->request);
 }
 
 /* Adds a stored record to the queue. Returns NL_FAILED if evaluating the expression for the record costs too much. */
-static nl_status put_past(subscription *s, const nl_record *record)
+static nl_status put_past(subscription *s, nl_encoder *encoder, const nl_record *record)
 {
     bool meant;
     if (match(s->group, record, &meant) != NL_OK)
@@ -651,18 +659,18 @@ static nl_status put_past(subscription *s, const nl_record *record)
     past_line.size = 0;
     if (s->group->format != NL_FORMAT_NLB)
         output_put_line(record, s->group->format, &past_line);
-    gather(s->encoder, record, (nl_string){past_line.size > 0 ? past_line.data : NULL, past_line.size});
+    gather(encoder, record, (nl_string){past_line.size > 0 ? past_line.data : NULL, past_line.size});
     s->records++;
     counts.records++;
-    if (nl_encoder_size(s->encoder) >= CHUNK_SIZE)
-        send_past(s);
+    if (nl_encoder_size(encoder) >= (size_t)(all_queues_fit(CHUNK_SIZE) ? CHUNK_SIZE : SCARCE_SIZE))
+        send_past(s, encoder);
     return NL_OK;
 }
 
 typedef enum slice { SLICE_MORE, SLICE_ALL_READ, SLICE_FAILED, SLICE_COSTLY } slice;
 
 /* Reads some records of the file. Returns SLICE_ALL_READ if the file contains no further records at present. */
-static slice read_slice(subscription *s)
+static slice read_slice(subscription *s, nl_encoder *encoder)
 {
     int64_t until_ns = nl_monotonic_ns() + BACKGROUND_SLICE_NS;
     uint64_t steps = s->group->steps;
@@ -673,7 +681,7 @@ static slice read_slice(subscription *s)
             return status == NL_AGAIN ? SLICE_ALL_READ : SLICE_FAILED;
         if (record == NULL)
             break;
-        if (put_past(s, record) != NL_OK)
+        if (put_past(s, encoder, record) != NL_OK)
             return SLICE_COSTLY;
         bool look = i % CLOCK_RECORDS == 0 || s->group->steps - steps >= CLOCK_STEPS;
         steps = look ? s->group->steps : steps;
@@ -702,10 +710,12 @@ static void join_present(subscription *s)
 static void run_catching_up(void *user)
 {
     subscription *s = user;
-    slice result = read_slice(s);
+    nl_encoder *encoder = nl_encoder_new(&(nl_encoder_options){.format = s->group->format});
+    slice result = read_slice(s, encoder);
     nl_error error;
     nl_error_save(&error);
-    send_past(s);
+    send_past(s, encoder);
+    nl_encoder_free(encoder); /* a blocked subscription keeps no encoder, because its buffer may be large */
     switch (result) {
     case SLICE_MORE:
         if (is_half_empty(s)) /* otherwise, it continues when some bytes have been sent */
@@ -738,7 +748,6 @@ static nl_status catch_up(subscription *s)
     s->past = past_open(out, s->group->since_ns, s->group->filter);
     if (s->past == NULL)
         return NL_FAILED;
-    s->encoder = nl_encoder_new(&(nl_encoder_options){.format = s->group->format});
     s->retry = server_new_event(-1, 0, on_retry, s);
     background_add(&s->catching_up);
     return NL_OK;

@@ -42,6 +42,7 @@ struct nl_source {
     uint64_t size;     /* stored size in bytes; 0 if unknown */
     uint64_t position; /* offset of the next stored byte to read */
     uint64_t limit;    /* offset where the range to read ends; UINT64_MAX means the end of the file */
+    size_t read_size;  /* maximum number of stored bytes to read at a time */
 
     nl_buffer input; /* stored bytes; input.data[used..input.size) are unread */
     size_t used;
@@ -203,6 +204,7 @@ nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking)
         return NULL;
     source->fd = source->channel.fd = -1;
     source->limit = UINT64_MAX;
+    source->read_size = READ_SIZE;
     source->follow = follow;
     source->nonblocking = nonblocking;
     source->watch_fd = -1;
@@ -212,6 +214,11 @@ nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking)
         return source;
     nl_source_close(source);
     return NULL;
+}
+
+void nl_source_set_read_size(nl_source *source, size_t size)
+{
+    source->read_size = size;
 }
 
 void nl_source_close(nl_source *source)
@@ -351,14 +358,14 @@ static nl_status read_more(nl_source *source)
         return NL_AGAIN;
     if (source->used == source->input.size)
         source->used = source->input.size = 0;
-    if (!nl_buffer_reserve(&source->input, READ_SIZE))
+    if (!nl_buffer_reserve(&source->input, source->read_size))
         return NL_FAILED;
     for (;;) {
         uint64_t left = source->limit > source->position ? source->limit - source->position : 0;
         if (left == 0)
             return NL_END;
-        ssize_t got =
-            read_some(source, source->input.data + source->input.size, left < READ_SIZE ? (size_t)left : READ_SIZE);
+        ssize_t got = read_some(source, source->input.data + source->input.size,
+                                left < source->read_size ? (size_t)left : source->read_size);
         if (got > 0) {
             source->input.size += (size_t)got;
             source->position += (uint64_t)got;

@@ -17,6 +17,9 @@ typedef struct nl_source nl_source;
 nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking);
 void nl_source_close(nl_source *source);
 
+/* Sets the maximum number of stored bytes to read at a time. The source keeps a buffer of this size. */
+void nl_source_set_read_size(nl_source *source, size_t size);
+
 /*
  * Returns NL_OK and the next bytes (at least one), decompressed; the bytes are valid until the next call. Returns
  * NL_AGAIN if a followed or non-blocking source has no bytes now, NL_END at the end, and NL_FAILED if reading or

@@ -244,6 +244,28 @@ class Subscribe(support.Case):
         self.assertLess(memory, 60000, "kB")
         self.stop(process)
 
+    def test_subscribers_that_stop_reading_the_past_use_little_memory(self):
+        """Each subscription has its own time, and therefore its own group."""
+        self.output.write_bytes(b"".join(record(n, padding=" PAD=" + "x" * 1000) for n in range(4000)))
+        control = self.scratch / "control"
+        process = self.serve("--max-memory", "1m", "--control", f"unix:{control}")
+
+        def memory(name):
+            return int(re.search(rf"{name}:\s+(\d+) kB", open(f"/proc/{process.pid}/status").read()).group(1))
+        before = memory("VmRSS")
+        for _ in range(100):
+            s = socket.socket(socket.AF_UNIX)
+            self.addCleanup(s.close)
+            s.settimeout(30)
+            s.connect(str(control))
+            s.sendall(b"NETLOGGER/1 subscribe SINCE=-3650d\n")
+            self.assertIn(b"Netlogd.Subscribed", s.recv(100))
+        reader = self.welcome(" SINCE=-3650d")
+        reader.wait_for(record(3999, padding=" PAD=" + "x" * 1000))
+        if not support.is_sanitized(process):
+            self.assertLess(memory("VmHWM") - before, 8000, "kB")
+        self.stop(process)
+
     def test_since_joins_past_and_present(self):
         self.join_past_and_present(self.output, self.taken)
 
