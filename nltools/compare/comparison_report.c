@@ -21,7 +21,11 @@ static double lowest_change(const contrast *c, double half)
     return fmax((c->after - c->before - half) / c->before, -1);
 }
 
-/* Returns a change as text, such as "+12.3 % (+10.1 to +14.5 %)". The caller frees it with g_free. */
+/* Confidence of the intervals, as in nldiag(1). It is less than 1 - COMPARISON_RATE, because a report has intervals of
+ * three families of tests. */
+#define CONFIDENCE "99 % confidence"
+
+/* Returns a change as text, such as "+12.3 % (99 % confidence: +10.1 to +14.5 %)". The caller frees it with g_free. */
 static char *text_change(const contrast *c, double level)
 {
     double difference = c->after - c->before, half = contrast_half_width(c, level), base = c->before / 100;
@@ -29,12 +33,12 @@ static char *text_change(const contrast *c, double level)
         return g_strdup("new");
     if (c->after <= 0)
         return g_strdup("gone");
-    return g_strdup_printf("%+.1f %% (%+.1f to %+.1f %%)", difference / base, 100 * lowest_change(c, half),
-                           (difference + half) / base);
+    return g_strdup_printf("%+.1f %% (%s: %+.1f to %+.1f %%)", difference / base, CONFIDENCE,
+                           100 * lowest_change(c, half), (difference + half) / base);
 }
 
-/* Returns the requests' time as text, such as "a request takes 12.0 ms (was 10.0 ms): +20.0 % (+19.0 to +21.0 %)".
- * The caller frees it with g_free. */
+/* Returns the requests' time as text, such as "a request takes 12.0 ms (was 10.0 ms): +20.0 % (99 % confidence: +19.0
+ * to +21.0 %)". The caller frees it with g_free. */
 static char *text_total(const comparison *c)
 {
     char *old = text_ns(c->total.before), *new = text_ns(c->total.after),
@@ -47,16 +51,16 @@ static char *text_total(const comparison *c)
     return text;
 }
 
-/* Returns the time of all changes as text, such as "the changed places add 2.00 ms to a request (1.00 ms to 3.00 ms)".
- * The caller frees it with g_free. */
+/* Returns the time of all changes as text, such as "the changed places add 2.00 ms to a request (99 % confidence:
+ * 1.00 ms to 3.00 ms)". The caller frees it with g_free. */
 static char *text_changes(const comparison *c)
 {
     bool less = c->changes_ns < 0;
     double added = fabs(c->changes_ns);
     char *mean = text_ns(added), *low = text_ns(added - c->changes_half_ns),
          *high = text_ns(added + c->changes_half_ns);
-    char *text = g_strdup_printf("the changed places %s %s %s a request (%s to %s)", less ? "save" : "add", mean,
-                                 less ? "of" : "to", low, high);
+    char *text = g_strdup_printf("the changed places %s %s %s a request (%s: %s to %s)", less ? "save" : "add", mean,
+                                 less ? "of" : "to", CONFIDENCE, low, high);
     g_free(mean);
     g_free(low);
     g_free(high);

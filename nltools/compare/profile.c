@@ -382,6 +382,12 @@ static field_map map_pseudo_field(profile *p, const char *name, bool of_requests
     return (field_map){.field = f, .index = field_number(p, f)};
 }
 
+/* Returns the host of a site or, if this host is a value of a field, the caller's host. The field is another column. */
+static const char *host_of_site(const visits *v, const site *s)
+{
+    return place_at(v, s->place)->has_value_hosts && *s->from_host != '\0' ? s->from_host : s->host;
+}
+
 void profile_add(profile *p, int side, const visits *v)
 {
     adding a = {.p = p, .v = v, .side = side};
@@ -398,7 +404,7 @@ void profile_add(profile *p, int side, const visits *v)
     }
     g_free(names);
     for (guint i = 0; i < v->sites->len && a.hosts.field != NULL; i++)
-        a.host_bins[i] = bin_of_text(a.hosts.field, site_at(v, i)->host);
+        a.host_bins[i] = bin_of_text(a.hosts.field, host_of_site(v, site_at(v, i)));
     for (guint i = 0; i < v->requests->len; i++) {
         const request *q = request_at(v, i);
         uint8_t kind_bin = bin_of_kind(&a, q);

@@ -68,8 +68,20 @@ static void describe_slow_visits(finding *f, const candidate *c, const place *p,
     g_free(compared);
 }
 
-/* Adds the mean wait of a queue's visits to the evidence, if the finding claims these waits. */
-static void describe_waits(finding *f, const visits *v, const place *p)
+/* Returns the mean length of a place's visits in nanoseconds. */
+static double mean_length_ns(const visits *v, const place *p)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const visit *x = visit_at(v, v->by_place[p->first + i]);
+        sum += (double)(x->to_ns - x->from_ns);
+    }
+    return sum / MAX(p->count, 1);
+}
+
+/* Adds the mean wait of a queue's visits to the evidence, if the finding claims these waits. Also adds the mean time of
+ * the work that follows the wait, if this work is in the visit itself or in one of its calls. */
+static void describe_waits(finding *f, const visits *v, const place *p, const mechanism *m)
 {
     double waited = 0, own = 0;
     if (f->cut == NULL)
@@ -79,8 +91,16 @@ static void describe_waits(finding *f, const visits *v, const place *p)
         waited += (double)f->cut[index];
         own += (double)visit_at(v, index)->own_ns;
     }
-    char *wait = text_ns(waited / MAX(p->count, 1)), *work = text_ns((own - waited) / MAX(p->count, 1));
-    finding_evidence(f, "a visit waits %s on average, before %s of work", wait, work);
+    const bool is_before_call = m->scope == QUEUE_CALL,
+               has_work = p->kind == PLACE_SPAN && (m->scope == QUEUE_SPAN || m->scope == QUEUE_FIRST);
+    char *wait = text_ns(waited / MAX(p->count, 1)),
+         *work = text_ns(is_before_call ? mean_length_ns(v, place_at(v, m->call)) : (own - waited) / MAX(p->count, 1));
+    if (is_before_call)
+        finding_evidence(f, "a visit waits %s on average, before a call of %s", wait, work);
+    else if (has_work)
+        finding_evidence(f, "a visit waits %s on average, before %s of work", wait, work);
+    else
+        finding_evidence(f, "a visit waits %s on average", wait);
     g_free(wait);
     g_free(work);
 }
@@ -128,15 +148,16 @@ static char *text_branch(const visits *v, const branch *b)
 static void describe_branch(finding *f, const visits *v, const candidate *c, const char *where, const char *part)
 {
     const branch *b = c->branch;
+    const bool is_value = b->host != NULL && host_is_value(v, place_at(v, c->place), b->host);
     char *does = text_branch(v, b), *from = text_ns((double)(b->from_ns - v->from_ns)),
          *to = text_ns((double)(b->to_ns - v->from_ns)),
-         *when = b->host != NULL ? g_strdup(" than on other hosts")
+         *when = b->host != NULL ? g_strdup(is_value ? " than with other values" : " than on other hosts")
                                  : g_strdup_printf(" from %s to %s after the first request began", from, to);
     f->answer = g_strdup_printf("%s of the requests' time: %s %s more often%s", part, where, does, when);
     f->advice = b->column != NULL
                     ? "find out why the cache misses more often: check its size, its expiry and its restarts"
                     : "find out why these visits make the call more often";
-    const char *which = b->host != NULL ? "on this host" : "at this time";
+    const char *which = b->host == NULL ? "at this time" : is_value ? "with this value" : "on this host";
     if (b->is_repeated)
         finding_evidence(f, "a visit %s makes %.3g of these calls, and another visit makes %.3g", which, b->share,
                          b->other);
@@ -163,29 +184,48 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         describe_branch(f, v, c, where, part);
     } else if (strcmp(c->cause, "peer") == 0) {
         bool link = p->kind == PLACE_EDGE;
-        const char *who = c->process != NULL ? c->process : c->host != NULL ? c->host : "some hosts";
-        char *when = text_range(v, c);
-        f->answer = g_strdup_printf(
-            link ? "%s of the requests' time: %s is behind a slower link or receiver than its peers%s (%s)"
-                 : "%s of the requests' time: %s is slower than its peers%s (%s)",
-            part, who, when, where);
+        const bool has_value = c->process == NULL && c->host != NULL && host_is_value(v, p, c->host);
+        char *who = c->process != NULL ? g_strdup(c->process)
+                    : c->host != NULL  ? text_host(v, p, c->host)
+                                       : g_strdup("some hosts"),
+             *when = text_range(v, c);
+        if (has_value) {
+            char *of = text_place(v, c->place, NULL);
+            f->answer = g_strdup_printf("%s of the requests' time: %s is slow for %s%s", part, of, who, when);
+            g_free(of);
+        } else {
+            f->answer = g_strdup_printf(
+                link ? "%s of the requests' time: %s is behind a slower link or receiver than its peers%s (%s)"
+                     : "%s of the requests' time: %s is slower than its peers%s (%s)",
+                part, who, when, where);
+        }
         f->advice = c->process != NULL
                         ? "compare the processes: their work, memory, limits and versions, and the processors they use"
+                    : has_value
+                        ? "find out what is different for this value; if the field names servers, compare their "
+                          "load (nlsensor), hardware and versions"
                     : link ? "compare the paths and their load: run nlsensor tcp at both ends, and check the rate and "
                              "loss of the links"
                            : "compare the hosts: their load (nlsensor), hardware, versions and configuration";
-        char *which =
-            g_strdup_printf(c->process != NULL ? "are in %s" : "are on %s", c->host != NULL ? who : "these hosts");
+        char *which = g_strdup_printf(c->process != NULL ? "are in %s"
+                                      : has_value        ? "have %s"
+                                                         : "are on %s",
+                                      c->host != NULL ? who : "these hosts");
         finding_evidence(f,
                          c->is_since          ? "at this time, %s takes %s %s %s, and %s at other times or elsewhere"
                          : c->process != NULL ? "%s takes %s %s %s, and %s in the other processes"
+                         : has_value          ? "%s takes %s %s %s, and %s with other values"
                                               : "%s takes %s %s %s, and %s on the other hosts",
-                         compared, slow, c->process != NULL ? "in" : "on", c->host != NULL ? who : "these hosts",
-                         other);
+                         compared, slow,
+                         c->process != NULL ? "in"
+                         : has_value        ? "with"
+                                            : "on",
+                         c->host != NULL ? who : "these hosts", other);
         if (!c->is_since)
             describe_slow_visits(f, c, p, which);
         g_free(which);
         g_free(when);
+        g_free(who);
     } else if (strcmp(c->cause, "field") == 0) {
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): this cause has a column */
         char *values = text_values(c);
@@ -199,9 +239,13 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         g_free(when);
         f->advice = of_host ? "find out why the host has this value more often"
                             : "find out what the program does differently for this value";
-        if (of_host)
-            finding_evidence(f, "%.0f %% of the visits on %s have %s, and %.0f %% of the others", 100 * c->uneven_share,
-                             c->host, c->values > 1 ? "these values" : "this value", 100 * c->other_share);
+        if (of_host) {
+            char *host = text_host(v, p, c->host);
+            finding_evidence(f, "%.0f %% of the visits %s %s have %s, and %.0f %% of the others", 100 * c->uneven_share,
+                             host_is_value(v, p, c->host) ? "with" : "on", host,
+                             c->values > 1 ? "these values" : "this value", 100 * c->other_share);
+            g_free(host);
+        }
         char *which = g_strdup_printf("have %s", c->values > 1 ? "one of these values" : values);
         finding_evidence(f,
                          c->is_since ? "at this time, %s takes %s with %s, and %s at other times or with other values"
@@ -327,7 +371,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                 : "%.0f %% of the visits end together with others, %.1f at a time",
             100 * c->m.share, c->m.length_ns);
     } else if (strcmp(c->cause, "pause") == 0 && c->m.is_quota) {
-        char *what = text_program(p, c->process, c->host);
+        char *what = text_program(v, p, c->process, c->host);
         f->answer = g_strdup_printf("%s of the requests' time: %s stops until the end of each period of %s, like a "
                                     "program that has used its CPU quota",
                                     part, what, period);
@@ -337,7 +381,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         finding_evidence(f, "during %s of each period, hardly any work ends, although work is in progress", length);
     } else if (strcmp(c->cause, "pause") == 0) {
         char *when = c->m.period_ns > 0 ? g_strdup_printf("every %s", period) : g_strdup("now and then"),
-             *what = text_program(p, c->process, c->host);
+             *what = text_program(v, p, c->process, c->host);
         f->answer =
             c->m.is_joint
                 ? g_strdup_printf("%s of the requests' time: several programs stop %s at the same time (mainly %s)",
@@ -390,16 +434,18 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                           "%d%s); peak demand was %.0f",
                                           part, where, c->m.servers, c->m.servers, shared, c->m.peak);
         if (strcmp(c->cause, "balance") == 0) {
+            char *host = text_host(v, p, c->host);
             g_free(f->answer);
             f->answer = g_strdup_printf("%s of the requests' time: requests queue at %s, which receives %.1f times its "
                                         "share of the requests (%s)",
-                                        part, c->host, c->m.share, where);
+                                        part, host, c->m.share, where);
+            g_free(host);
         }
         f->advice = strcmp(c->cause, "balance") == 0
                         ? "distribute the requests evenly"
                         : "hold the resource for a shorter time, divide it, or allow more requests at a time";
         finding_evidence(f, "up to %.0f requests wait or work here at the same time", c->m.peak);
-        describe_waits(f, v, p);
+        describe_waits(f, v, p, &c->m);
         if (c->m.scope == QUEUE_CALL) {
             char *caller = text_process_place(v, c->place, c->process, NULL);
             finding_evidence(f, "the wait is in %s, directly before this call", caller);

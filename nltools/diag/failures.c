@@ -247,13 +247,14 @@ static void describe_rates(finding *x, const failure_counts *c, const visits *v,
         return;
     }
     char *value = g->column != NULL ? column_text(g->column, g->value) : NULL,
-         *where = g->process != NULL ? g_strdup(" in this process")
-                  : g->host != NULL  ? g_strdup(" on this host")
-                  : g->is_time       ? g_strdup(" at this time")
-                  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): all other groups have a column */
-                  : g->column->name[0] == '@'
-                      ? g_strdup_printf(" in requests that use %s on %s", g->column->name + 1, value)
-                      : g_strdup_printf(" with %s=%s", g->column->name, value);
+         *where =
+             g->process != NULL ? g_strdup(" in this process")
+             : g->host != NULL
+                 ? g_strdup(host_is_value(v, place_at(v, compared), g->host) ? " with this value" : " on this host")
+             : g->is_time ? g_strdup(" at this time")
+             /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): all other groups have a column */
+             : g->column->name[0] == '@' ? g_strdup_printf(" in requests that use %s on %s", g->column->name + 1, value)
+                                         : g_strdup_printf(" with %s=%s", g->column->name, value);
     char *here = compared == c->main_place ? g_strdup("this place") : text_place(v, compared, NULL);
     finding_evidence(x,
                      compared == c->main_place

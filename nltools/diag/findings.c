@@ -696,7 +696,7 @@ static void join_pauses(findings *f)
             if (strcmp(((const finding *)g_ptr_array_index(x->rivals, n))->cause, "pause") == 0)
                 g_ptr_array_remove_index(x->rivals, n);
         x->host = host_count > 1 ? NULL : x->host;
-        char *part = text_share(x->share), *what = text_program(place_at(v, x->place), x->process, x->host);
+        char *part = text_share(x->share), *what = text_program(v, place_at(v, x->place), x->process, x->host);
         g_free(x->answer);
         x->answer = host_count > 1 ? g_strdup_printf("%s of the requests' time: %s stops now and then on %u hosts",
                                                      part, what, host_count)

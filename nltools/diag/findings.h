@@ -136,13 +136,21 @@ char *text_ns(double ns);
 char *text_share(double share);
 char *text_place(const visits *v, uint32_t place, const char *host);
 
+/* Returns whether a place's host is a value of a field (place.has_value_hosts). `host` may also be the callers' host.
+ */
+bool host_is_value(const visits *v, const place *p, const char *host);
+
+/* Returns the name of a place's host: "HOST", or "FIELD=HOST" if the host is a value of a field. The caller frees it
+ * with g_free. */
+char *text_host(const visits *v, const place *p, const char *host);
+
 /* Returns the name of a process, or of a place's program if `process` is NULL, followed by the host unless `host` is
  * NULL. If the records do not name the program, returns the name of the place's span or event instead. */
-char *text_program(const place *p, const char *process, const char *host);
+char *text_program(const visits *v, const place *p, const char *process, const char *host);
 
 /* Like text_place, with the name of a process, which may be NULL, instead of the name of its program. */
 char *text_process_place(const visits *v, uint32_t place, const char *process, const char *host);
-char *text_of_place(const place *p, const char *process, const char *host);
+char *text_of_place(const visits *v, const place *p, const char *process, const char *host);
 
 /* Like text_place, for an edge, with the host where the visits begin. */
 char *text_place_from(const visits *v, uint32_t place, const char *from_host);

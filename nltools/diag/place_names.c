@@ -51,7 +51,7 @@ char *text_pattern_of_place(const visits *v, uint32_t number, const char *host)
     place p = *place_at(v, number);
     p.program = program_pattern(p.program);
     p.from_program = program_pattern(p.from_program);
-    return text_of_place(&p, NULL, host);
+    return text_of_place(v, &p, NULL, host);
 }
 
 /* Returns the number of a name. `is_single` states that no other place of the log has the same pattern. Takes ownership

@@ -303,7 +303,10 @@ static void join_places(visits *v, const GArray *units, const uint32_t *of_site)
         place *of = &g_array_index(joined, place, known - 1);
         of->has_children = of->has_children || p.has_children;
         of->inferred = of->inferred || p.inferred;
-        of->server_field = of->server_field != NULL ? of->server_field : p.server_field;
+        if (of->server_field == NULL) {
+            of->server_field = p.server_field;
+            of->has_value_hosts = p.has_value_hosts;
+        }
         g_array_append_val(of->sites, i);
         at->place = known - 1;
     }

@@ -193,12 +193,14 @@ void report_place_row_clear(report_place_row *row)
 static void print_places(const findings *f, uint32_t shown)
 {
     const visits *v = f->visits;
-    uint32_t *order = report_places(v);
+    uint32_t *order = report_places(v), count = v->places->len;
     double rest = 0;
-    if (v->places->len == shown + 1)
+    while (count > 0 && place_at(v, order[count - 1])->path_ns <= 0)
+        count--; /* places without time on a critical path */
+    if (count == shown + 1)
         shown++; /* show the place instead of "1 other places" */
     printable_print("\nWhere the requests' time goes:\n");
-    for (uint32_t i = 0; i < v->places->len; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const place *p = place_at(v, order[i]);
         if (i >= shown) {
             rest += p->path_ns;
@@ -212,7 +214,7 @@ static void print_places(const findings *f, uint32_t shown)
     }
     if (rest > 0) {
         char *part = text_share(rest / v->total_ns);
-        printable_print("  %6s  %u other place%s\n", part, v->places->len - shown, nl_plural(v->places->len - shown));
+        printable_print("  %6s  %u other place%s\n", part, count - shown, nl_plural(count - shown));
         g_free(part);
     }
     g_free(order);
@@ -227,14 +229,16 @@ static void print_rivals(const findings *f, const finding *x)
         if (rival->rival_of != x)
             continue;
         bool is_field = rival->column != NULL && rival->column->name[0] != '@';
-        const char *what = is_field                                                 ? rival->column->name
-                           : rival->process != NULL && rival->process != x->process ? rival->process
-                           : rival->host != NULL && rival->host != x->host          ? rival->host
-                                                                                    : "";
+        char *what = is_field                                                 ? g_strdup(rival->column->name)
+                     : rival->process != NULL && rival->process != x->process ? g_strdup(rival->process)
+                     : rival->host != NULL && rival->host != x->host && rival->place != VISIT_NONE
+                         ? text_host(f->visits, place_at(f->visits, rival->place), rival->host)
+                         : g_strdup(rival->host != NULL && rival->host != x->host ? rival->host : "");
         char *sure = text_share(rival->sure);
         printable_print("%s%s%s%s (%s)", before, rival->cause, *what != '\0' ? " " : "", what, sure);
         before = ", ";
         after = "; see --explain\n";
+        g_free(what);
         g_free(sure);
     }
     printable_print("%s", after);
@@ -380,6 +384,9 @@ struct json_object *report_finding_object(const findings *f, const finding *x, c
         add_place(object, f->visits, x->place);
     if (x->column != NULL)
         json_add_text(object, "field", x->column->name[0] == '@' ? NULL : x->column->name);
+    else if (x->host != NULL && x->place != VISIT_NONE &&
+             host_is_value(f->visits, place_at(f->visits, x->place), x->host))
+        json_add_text(object, "field", place_at(f->visits, x->place)->server_field);
     for (guint i = 0; i < x->evidence->len; i++)
         json_object_array_add(evidence, json_text(g_ptr_array_index(x->evidence, i)));
     json_object_object_add(object, "evidence", evidence);

@@ -104,7 +104,7 @@ static void append_places(GString *out, const findings *f)
     uint32_t *order = report_places(f->visits);
     g_string_append(out, "<h2>Where the requests' time goes</h2>\n<table>\n"
                          "<tr><th>Share</th><th>Explained</th><th>Place</th><th>Mean time</th></tr>\n");
-    for (guint i = 0; i < f->visits->places->len && i < SHOWN; i++) {
+    for (guint i = 0; i < f->visits->places->len && i < SHOWN && place_at(f->visits, order[i])->path_ns > 0; i++) {
         report_place_row row = report_describe_place(f, order[i]);
         g_string_append(out, "<tr>");
         append_cell(out, row.share);

@@ -21,6 +21,7 @@ typedef struct server_names {
     const char **hosts; /* for each text of the column, the host of the server; NULL: no server */
     uint32_t *counts;   /* for each text of the column, the number of visits */
     uint32_t named, servers;
+    uint32_t of_log; /* number of visits that name servers which are hosts of the log */
 } server_names;
 
 static bool is_host_of_log(const visits *v, GHashTable *hosts, const char *name)
@@ -64,8 +65,8 @@ static bool find_servers(const visits *v, GHashTable *hosts, server_names *s)
 {
     const column *c = s->column;
     GHashTable *patterns = g_hash_table_new(NULL, NULL); /* maps a pattern to its number of visits */
-    uint32_t same = 0, of_log = 0;
-    s->named = s->servers = 0;
+    uint32_t same = 0;
+    s->named = s->servers = s->of_log = 0;
     for (guint t = 0; t < c->texts->len; t++) {
         const char *text = g_ptr_array_index(c->texts, t), *pattern = pattern_of_server(text);
         s->hosts[t] = NULL;
@@ -76,7 +77,7 @@ static bool find_servers(const visits *v, GHashTable *hosts, server_names *s)
             continue;
         s->named += s->counts[t];
         s->servers++;
-        of_log += is_host_of_log(v, hosts, s->hosts[t]) ? s->counts[t] : 0;
+        s->of_log += is_host_of_log(v, hosts, s->hosts[t]) ? s->counts[t] : 0;
         if (pattern == NULL)
             continue;
         guint sum = GPOINTER_TO_UINT(g_hash_table_lookup(patterns, pattern)) + s->counts[t];
@@ -85,7 +86,7 @@ static bool find_servers(const visits *v, GHashTable *hosts, server_names *s)
     }
     g_hash_table_destroy(patterns);
     return s->servers >= SERVERS_MIN && s->servers <= SERVERS_MAX && s->named >= VISITS_PER_SERVER_MIN * s->servers &&
-           (of_log == s->named || (column_names_server(c) && same >= SAME_PATTERN_MIN * s->named));
+           (s->of_log == s->named || (column_names_server(c) && same >= SAME_PATTERN_MIN * s->named));
 }
 
 /*
@@ -170,6 +171,7 @@ static void move_visits(visits *v, uint32_t number, const GArray *indices, const
     }
     place_at(v, target)->sites = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     place_at(v, target)->server_field = g_intern_string(names->column->name);
+    place_at(v, target)->has_value_hosts = names->of_log == 0;
     for (guint i = 0; i < indices->len; i++) {
         uint32_t index = g_array_index(indices, uint32_t, i);
         float value = column_get(names->column->of_visits, index);

@@ -149,10 +149,12 @@ static tail tail_of(findings *f, uint32_t number)
 
 /* Returns a phrase for a group: "on this host", "in this process", "with FIELD=VALUE" or "in requests that use PROGRAM
  * on HOST". The caller frees it with g_free. */
-static char *text_of_group(const failure_group *g)
+static char *text_of_group(const visits *v, uint32_t place, const failure_group *g)
 {
     if (g->column == NULL)
-        return g_strdup(g->process != NULL ? "in this process" : "on this host");
+        return g_strdup(g->process != NULL                              ? "in this process"
+                        : host_is_value(v, place_at(v, place), g->host) ? "with this value"
+                                                                        : "on this host");
     char *value = column_text(g->column, g->value),
          *text = g->column->name[0] == '@'
                      ? g_strdup_printf("in requests that use %s on %s", g->column->name + 1, value)
@@ -164,11 +166,14 @@ static char *text_of_group(const failure_group *g)
 static void describe_group(finding *x, const tail *t, const visits *v, const failure_group *g)
 {
     char *where = text_process_place(v, t->place, g->process, g->host), *part = text_share(x->share),
-         *value = g->column != NULL ? column_text(g->column, g->value) : NULL, *group = text_of_group(g);
+         *value = g->column != NULL ? column_text(g->column, g->value) : NULL, *group = text_of_group(v, t->place, g);
     if (value == NULL) {
         x->answer = g_strdup_printf("%s of the requests' time: %s is sometimes much slower than usual, and more often "
                                     "than %s",
-                                    part, where, g->process != NULL ? "in other processes" : "on other hosts");
+                                    part, where,
+                                    g->process != NULL                                 ? "in other processes"
+                                    : host_is_value(v, place_at(v, t->place), g->host) ? "with other values"
+                                                                                       : "on other hosts");
     } else if (g->column->name[0] == '@') {
         x->answer = g_strdup_printf("%s of the requests' time: %s is sometimes slow for requests that use %s on %s",
                                     part, where, g->column->name + 1, value);
@@ -316,7 +321,7 @@ static void add_group_of_waits(const findings *f, finding *x)
     for (uint32_t i = 0; i < p->count; i++)
         waits[v->by_place[p->first + i]] = x->cut[v->by_place[p->first + i]] > 0;
     if (find_group(f, x->place, waits, x->cut, f->list->len, &g) && g.column != NULL) {
-        char *group = text_of_group(&g);
+        char *group = text_of_group(v, x->place, &g);
         finding_evidence(x, "%.3g %% of the visits %s take so much longer, and %.2g %% of the others",
                          100 * g.failed / g.count, group, 100 * g.other_failed / fmax(g.others, 1));
         g_free(group);

@@ -32,35 +32,64 @@ char *text_share(double share)
     return g_strdup_printf("%.*f %%", share < 0.0095 ? 1 : 0, 100 * share);
 }
 
-char *text_program(const place *p, const char *process, const char *host)
+bool host_is_value(const visits *v, const place *p, const char *host)
 {
-    const char *program = process != NULL ? process : p->program, *name = host != NULL ? host : "";
-    if (*program == '\0')
-        program = p->kind == PLACE_SPAN ? p->span : p->to;
-    return g_strdup_printf("%s%s%s", program, *name != '\0' ? " on " : "", name);
+    for (guint n = 0; p->has_value_hosts && n < p->sites->len; n++)
+        if (site_at(v, g_array_index(p->sites, uint32_t, n))->host == host)
+            return true;
+    return false;
 }
 
-char *text_of_place(const place *p, const char *process, const char *host)
+char *text_host(const visits *v, const place *p, const char *host)
 {
-    const bool has_host = host != NULL && *host != '\0'; /* the traces of a single program may not name the host */
-    const char *program = process != NULL ? process : p->program, *on = has_host ? " on " : "",
-               *name = has_host ? host : "", *of = *program != '\0' ? " of " : "",
+    return host_is_value(v, p, host) ? g_strdup_printf("%s=%s", p->server_field, host) : g_strdup(host);
+}
+
+/* Returns the phrase that names the host after a place or a program, such as " on HOST", or "". The caller frees it
+ * with g_free. */
+static char *text_on_host(const visits *v, const place *p, const char *host)
+{
+    if (host == NULL || *host == '\0') /* the traces of a single program may not name the host */
+        return g_strdup("");
+    char *name = text_host(v, p, host), *text = g_strconcat(host_is_value(v, p, host) ? " with " : " on ", name, NULL);
+    g_free(name);
+    return text;
+}
+
+char *text_program(const visits *v, const place *p, const char *process, const char *host)
+{
+    const char *program = process != NULL ? process : p->program;
+    if (*program == '\0')
+        program = p->kind == PLACE_SPAN ? p->span : p->to;
+    char *on = text_on_host(v, p, host), *text = g_strconcat(program, on, NULL);
+    g_free(on);
+    return text;
+}
+
+char *text_of_place(const visits *v, const place *p, const char *process, const char *host)
+{
+    const char *program = process != NULL ? process : p->program, *of = *program != '\0' ? " of " : "",
                *from_of = *p->from_program != '\0' ? " of " : "";
+    char *on = text_on_host(v, p, host), *text;
+    const bool names_field = p->has_only_served && !(host != NULL && host_is_value(v, p, host));
     if (p->kind == PLACE_SPAN && *p->span == '\0')
-        return g_strdup_printf("%s%s%s", program, on, name);
-    if (p->kind == PLACE_SPAN)
-        return g_strdup_printf("%s%s%s%s%s%s%s", p->span, of, program, p->has_only_served ? " with " : "",
-                               p->has_only_served ? p->server_field : "", on, name);
-    if (p->kind == PLACE_UNKNOWN)
-        return g_strdup_printf("the time before %s%s%s%s%s", p->to, of, program, on, name);
-    if (p->program == p->from_program)
-        return g_strdup_printf("%s -> %s%s%s%s%s", p->from, p->to, of, program, on, name);
-    return g_strdup_printf("%s%s%s -> %s%s%s%s%s", p->from, from_of, p->from_program, p->to, of, program, on, name);
+        text = g_strconcat(program, on, NULL);
+    else if (p->kind == PLACE_SPAN)
+        text = g_strconcat(p->span, of, program, names_field ? " with " : "", names_field ? p->server_field : "", on,
+                           NULL);
+    else if (p->kind == PLACE_UNKNOWN)
+        text = g_strconcat("the time before ", p->to, of, program, on, NULL);
+    else if (p->program == p->from_program)
+        text = g_strconcat(p->from, " -> ", p->to, of, program, on, NULL);
+    else
+        text = g_strconcat(p->from, from_of, p->from_program, " -> ", p->to, of, program, on, NULL);
+    g_free(on);
+    return text;
 }
 
 char *text_process_place(const visits *v, uint32_t number, const char *process, const char *host)
 {
-    return text_of_place(place_at(v, number), process, host);
+    return text_of_place(v, place_at(v, number), process, host);
 }
 
 char *text_place(const visits *v, uint32_t number, const char *host)

@@ -71,6 +71,7 @@ typedef struct place {
     bool has_children, inferred; /* inferred: the place is an edge that no record names */
     const char *server_field; /* the field that names the visits' servers, which are then the visits' hosts (servers.h);
                                  NULL: no field */
+    bool has_value_hosts;     /* the visits' hosts are values of server_field, and no host of the log has such a name */
     bool has_only_served;     /* another place has the visits without server_field */
     GArray *sites;            /* uint32_t */
 } place;

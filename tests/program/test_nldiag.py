@@ -543,7 +543,7 @@ class Nldiag(support.Case):
                 path = self.scratch / "access.json"
                 path.write_text("".join(lines))
                 found = self.diagnosed(path)
-                self.assertEqual([c["title"].split(": ")[1] for c in found["causes"] if not c["ordinary"]], [f"{slow} is slower than its peers (request with upstream_addr on {slow})"] if slow else [])
+                self.assertEqual([c["title"].split(": ")[1] for c in found["causes"] if not c["ordinary"]], [f"request with upstream_addr is slow for upstream_addr={slow}"] if slow else [])
 
     def test_access_log_in_the_format_of_the_manual(self):
         manual = (support.SOURCE / "doc/man/nldiag.1").read_text()
@@ -610,7 +610,7 @@ class Nldiag(support.Case):
                 path = self.scratch / "access.log"
                 path.write_text("".join(lines))
                 first = self.diagnosed(path, status=FINDING)["causes"][0]
-                self.assertEqual((first["cause"], first.get("field")), (cause, "target" if cause == "field" else None))
+                self.assertEqual((first["cause"], first["field"]), (cause, "target"))
                 self.assertIn("10.0.0.13", first["title"])
 
     def test_time_out_with_one_operation(self):
@@ -1235,6 +1235,8 @@ class Nldiag(support.Case):
                 if is_locked:
                     self.assertIn("Resize of p on a lets one request through at a time", causes[0]["title"])
                     self.assertIn("the wait is in Job of p, directly before this call", causes[0]["evidence"])
+                    waits = next(e for e in causes[0]["evidence"] if e.startswith("a visit waits "))
+                    self.assertRegex(waits, r" on average, before a call of (29|3\d)\.\d ms$")  # the call takes 30 ms * exp(0.3² / 2)
 
     def test_connections_of_each_caller(self):
         """Each of three hosts has two connections to a server. A connection is busy until the answer arrives. The records name no spans."""
@@ -3304,12 +3306,25 @@ class Nldiag(support.Case):
             with self.subTest(hits=hits, absent=absent):
                 (first, *_), _ = self.faults_of(self.cached(hits, absent=absent, slower=lambda c, at, h, server, k: 4 if server == "10.2.0.3:80" else 1))
                 self.assertEqual((first["cause"], first["host"]), ("peer", "10.2.0.3:80"))
-                self.assertIn("10.2.0.3:80 is slower than its peers (request with server on 10.2.0.3:80)", first["title"])
+                self.assertIn("request with server is slow for server=10.2.0.3:80", first["title"])
+                self.assertEqual(first["field"], "server")
                 # a quarter of the requests that have a server takes 65 ms longer
                 self.assertAlmostEqual(first["share"], 0.25 * 0.065 / (0.25 * 0.065 + 0.0217 + 0.001 / (1 - hits)), delta=0.06)
-                visits, known = map(int, re.search(r"(\d+) of the (\d+) visits are on 10.2.0.3:80", " ".join(first["evidence"])).groups())
+                visits, known = map(int, re.search(r"(\d+) of the (\d+) visits have server=10.2.0.3:80", " ".join(first["evidence"])).groups())
                 self.assertAlmostEqual(known / 3000, 1 - hits, delta=0.03)
                 self.assertAlmostEqual(visits / known, 0.25, delta=0.08)
+
+    def test_values_of_a_field_are_not_called_hosts(self):
+        """All records have one host. A field names shards, and one shard is slow. The report names the field, so that --where can select the shard."""
+        def log(name, factor):
+            return self.queries(name, lambda chance, at, n: (0.006 * chance.lognormvariate(0, 0.2) * (factor if n % 4 == 3 else 1), f"SHARD=s{n % 4}"))
+        before, after = log("usual.log", 1), log("slow.log", 8)
+        (first, *_), _ = self.faults_of(after)
+        self.assertEqual((first["cause"], first["field"], first["host"]), ("peer", "SHARD", "s3"))
+        self.assertRegex(first["title"], r"^\d+ % of the requests' time: \S+ of \S+ is slow for SHARD=s3$")
+        self.assertRegex(first["evidence"][0], r"^a visit takes \S+ ms with SHARD=s3, and \S+ ms with other values$")
+        self.assertRegex(first["evidence"][1], r"^\d+ of the \d+ visits have SHARD=s3$")
+        self.assertRegex(self.compared([before], [after])["changes"][0]["goes_with"], r"^SHARD=s3: \+")
 
     def test_mechanisms_of_servers_in_a_field(self):
         """Only a field names the servers. One of them stops now and then, or each of them serves one request at a time."""
@@ -3455,7 +3470,7 @@ class Nldiag(support.Case):
     def test_what_failures_go_with(self):
         """Rare failures are a fault if they go with a value, a host or a time."""
         for name, fails, share, text in (
-                ("server", lambda c, at, h, server, k: server == "10.2.0.2:80" and c.random() < 0.2, 0.015, "on 10.2.0.2:80"),
+                ("server", lambda c, at, h, server, k: server == "10.2.0.2:80" and c.random() < 0.2, 0.015, "with server=10.2.0.2:80"),
                 ("client", lambda c, at, h, s, client: client == "bot" and c.random() < 0.03, 0.0075, "with client=bot"),
                 ("host", lambda c, at, host, s, k: host == "edge2" and c.random() < 0.04, 0.013, "on edge2"),
                 ("time", lambda c, at, h, s, k: 20 < at < 24 and c.random() < 0.2, 0.016, r"from (19|20)\.. s to 2[345]\.. s after the first request began")):
@@ -3806,7 +3821,7 @@ class Nldiag(support.Case):
         before, after = self.run_of("healthy", 3)[0], self.run_of("slow-host", 3)[0]
         result = self.run_program(self.nldiag, "--compare", before, "--with", after)
         self.assertEqual(result.returncode, FINDING, result.stderr)
-        self.assertRegex(result.stdout, r"^slower: a request takes [0-9.]+ ms \(was [0-9.]+ ms\): \+\d+\.\d % \(\+\d+\.\d to \+\d+\.\d %\)\n"
+        self.assertRegex(result.stdout, r"^slower: a request takes [0-9.]+ ms \(was [0-9.]+ ms\): \+\d+\.\d % \(99 % confidence: \+\d+\.\d to \+\d+\.\d %\)\n"
                                         r"800 requests in 1 log before, 800 requests in 1 log after; a change of \d+\.\d % would be found with a probability of 95 %\n")
         first = result.stdout.split("the largest change first:")[1].splitlines()[1:5]
         self.assertRegex(first[0], r"^1\. Store10 of cart1: \+[0-9.]+ ms a request$")
@@ -3952,7 +3967,7 @@ class Nldiag(support.Case):
         for sides, status, verdict, does in (paths, FINDING, "slower", "add"), (paths[::-1], HEALTHY, "faster", "save"):
             found = self.compared(sides[:1], sides[1:], status=status)
             self.assertEqual((found["verdict"], found["request_ns"]["changed"], found["changes"][0]["place"]), (verdict, False, "Check of p"))
-            self.assertRegex(found["answer"], rf"^{verdict}: the changed places {does} \d+ us (to|of) a request \(\d+ us to \d+ us\)$")
+            self.assertRegex(found["answer"], rf"^{verdict}: the changed places {does} \d+ us (to|of) a request \(99 % confidence: \d+ us to \d+ us\)$")
             low, high = sorted(abs(found["changes_ns"][end]) for end in ("low", "high"))
             self.assertTrue(150_000 < low < 200_000 < high < 250_000, found["changes_ns"])
 
@@ -3963,7 +3978,7 @@ class Nldiag(support.Case):
         self.assertEqual(request["low"], -1)
         self.assertGreater(request["high"], 1)
         text = self.run_program(self.nldiag, "--compare", *before, "--with", *after).stdout
-        self.assertRegex(text, r" % \(-100\.0 to \+\d+\.\d %\)")
+        self.assertRegex(text, r" % \(99 % confidence: -100\.0 to \+\d+\.\d %\)")
 
     def test_compare_cannot_tell(self):
         """With two logs on a side, or few requests, even large changes stay hidden. Six logs on each side suffice."""
