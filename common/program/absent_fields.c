@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct absent_fields {
     char **names;
@@ -80,9 +81,16 @@ char *absent_fields_describe(const absent_fields *a)
 {
     if (a == NULL || a->count == 0)
         return program_copy("");
+    bool names_request = false;
     char *text = program_copy(a->count == 1 ? "; no record has the field " : "; no record has the fields ");
     for (size_t i = 0; i < a->count; i++) {
         char *longer = program_format("%s%s%s", text, i == 0 ? "" : i + 1 < a->count ? ", " : " or ", a->names[i]);
+        free(text);
+        text = longer;
+        names_request = names_request || strncasecmp(a->names[i], "request.", strlen("request.")) == 0;
+    }
+    if (names_request) {
+        char *longer = program_format("%s; the only value of a request is request.duration", text);
         free(text);
         text = longer;
     }

@@ -240,6 +240,10 @@ static term *parse_span(parser *p)
             t->value = values[i].value;
             return parse_comparison(p, t);
         }
+    if (*p->at == '.') {
+        free_term(t);
+        return parse_error(p, ".duration, .self or .path");
+    }
     const size_t on_path = on_path_size(p->at);
     p->at += on_path;
     t->value = on_path > 0 ? SPAN_ON_PATH : SPAN_EXISTS;

@@ -134,10 +134,12 @@ struct request_reader {
     clock_bounds *clocks;
     uint64_t seed;
     uint32_t order;
-    bool splits_unnamed;  /* see request_reader_split_unnamed */
-    bool has_nanoseconds; /* see request_reader_has_nanoseconds */
-    found_fields found;   /* fields of the latest record */
-    field_layout scratch; /* layout of the latest record, if it has too many fields for a cached layout */
+    bool splits_unnamed;    /* see request_reader_split_unnamed */
+    bool has_nanoseconds;   /* see request_reader_has_nanoseconds */
+    GString *failure_test;  /* see request_reader_failure_test */
+    unsigned failure_signs; /* bit s: failure_test finds failures with sign s */
+    found_fields found;     /* fields of the latest record */
+    field_layout scratch;   /* layout of the latest record, if it has too many fields for a cached layout */
     known_layout layouts[CACHE_SIZE];
     known_name name_cache[CACHE_SIZE];
     known_place place_cache[CACHE_SIZE];
@@ -146,6 +148,7 @@ struct request_reader {
 request_reader *request_reader_new(const char *const *ids, nl_fraction fraction)
 {
     request_reader *r = g_new0(request_reader, 1);
+    r->failure_test = g_string_new(NULL);
     r->ids = ids;
     while (ids != NULL && ids[r->id_count] != NULL && r->id_count < IDS_MAX)
         r->id_count++;
@@ -162,6 +165,7 @@ void request_reader_free(request_reader *r)
     if (r == NULL)
         return;
     event_names_free(r->names);
+    g_string_free(r->failure_test, TRUE);
     clock_bounds_free(r->clocks);
     name_table_free(&r->hosts);
     name_table_free(&r->programs);
@@ -563,32 +567,76 @@ static bool warns_of_timeout(const nl_record *record)
     return false;
 }
 
-static bool is_failure(const nl_record *record, const nl_field *status)
+/* Why a record reports a failure. */
+typedef enum failure_sign {
+    FAILURE_NONE,
+    FAILURE_LEVEL,
+    FAILURE_NEGATIVE,
+    FAILURE_EXIT,
+    FAILURE_HTTP,
+    FAILURE_TEXT
+} failure_sign;
+
+static failure_sign sign_of_number(int64_t status)
+{
+    return !is_failure_number(status) ? FAILURE_NONE
+           : status < 0               ? FAILURE_NEGATIVE
+           : status < 100             ? FAILURE_EXIT
+                                      : FAILURE_HTTP;
+}
+
+static failure_sign failure_sign_of(const nl_record *record, const nl_field *status)
 {
     static const char *const failures[] = {"error", "failed", "failure", "timeout"};
     char scratch[NL_FIELD_TEXT_SIZE], number[8], *end;
     if ((record->level != NL_LEVEL_NONE && record->level <= NL_ERROR) || warns_of_timeout(record))
-        return true;
+        return FAILURE_LEVEL;
     if (status == NULL)
-        return false;
+        return FAILURE_NONE;
     if (status->type == NL_TYPE_INT)
-        return is_failure_number(status->int_value);
+        return sign_of_number(status->int_value);
     nl_string text = nl_field_text(status, scratch);
     for (size_t i = 0; i < G_N_ELEMENTS(failures); i++)
         if (text.size == strlen(failures[i]) && g_ascii_strncasecmp(text.data, failures[i], text.size) == 0)
-            return true;
+            return FAILURE_TEXT;
     if (text.size == 0 || text.size >= sizeof number)
-        return false;
+        return FAILURE_NONE;
     memcpy(number, text.data, text.size);
     number[text.size] = '\0';
     long value = strtol(number, &end, 10);
-    return *end == '\0' && is_failure_number(value);
+    return *end == '\0' ? sign_of_number(value) : FAILURE_NONE;
+}
+
+/* Adds the test that finds failures with this sign, for request_reader_failure_test. Uses the first record with the
+ * sign. */
+static void add_failure_test(request_reader *r, const nl_record *record, const nl_field *status, failure_sign sign)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    nl_string name = status != NULL ? status->name : (nl_string){0}, text = {0};
+    for (size_t i = 0; i < name.size && sign != FAILURE_LEVEL; i++)
+        if (!g_ascii_isalnum(name.data[i]) && strchr("._", name.data[i]) == NULL)
+            return; /* a test cannot name this field */
+    r->failure_signs |= 1u << sign;
+    g_string_append(r->failure_test, r->failure_test->len > 0 ? " || " : "");
+    if (sign == FAILURE_LEVEL) {
+        g_string_append(r->failure_test, record->level <= NL_ERROR ? "LVL <= Error" : "LVL <= Warning");
+        return;
+    }
+    const int size = (int)name.size;
+    if (sign == FAILURE_TEXT)
+        text = nl_field_text(status, scratch);
+    if (sign == FAILURE_NEGATIVE || sign == FAILURE_HTTP)
+        g_string_append_printf(r->failure_test, "%.*s %s", size, name.data, sign == FAILURE_HTTP ? ">= 500" : "< 0");
+    else if (sign == FAILURE_EXIT)
+        g_string_append_printf(r->failure_test, "%.*s >= 1 && %.*s <= 99", size, name.data, size, name.data);
+    else
+        g_string_append_printf(r->failure_test, "%.*s == \"%.*s\"", size, name.data, (int)text.size, text.data);
 }
 
 bool request_is_failure(const nl_record *record)
 {
     nl_field status;
-    return is_failure(record, nl_record_find(record, "STATUS", &status) ? &status : NULL);
+    return failure_sign_of(record, nl_record_find(record, "STATUS", &status) ? &status : NULL) != FAILURE_NONE;
 }
 
 /* ---- numbers ---- */
@@ -753,6 +801,9 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
     unsigned rounding = 0;
     int64_t duration_ns = duration_of(r->fraction, f, &r->has_nanoseconds, &rounding);
     uint16_t process = process_of(r, f);
+    const failure_sign sign = failure_sign_of(record, field_of(f, USE_STATUS));
+    if (sign != FAILURE_NONE && (r->failure_signs >> sign & 1) == 0)
+        add_failure_test(r, record, field_of(f, USE_STATUS), sign);
     nl_string name = record->event;
     if (duration_ns >= 0 && name.size == 0) /* as in access logs */
         name = request_unnamed(r->splits_unnamed ? record->prog : (nl_string){0}, buffer);
@@ -773,7 +824,7 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
         .rounding = rounding & 31,
         .duration_ns = MAX(duration_ns, 0),
         .traced = traced,
-        .failed = is_failure(record, field_of(f, USE_STATUS)),
+        .failed = sign != FAILURE_NONE,
     };
     char phase = phase_of(f);
     if (phase == 'B' || phase == 'E')
@@ -844,6 +895,11 @@ void request_reader_expect_nanoseconds(request_reader *r)
 bool request_reader_has_nanoseconds(const request_reader *r)
 {
     return r->has_nanoseconds;
+}
+
+const char *request_reader_failure_test(const request_reader *r)
+{
+    return r->failure_test->str;
 }
 
 const event_names *request_reader_names(const request_reader *r)

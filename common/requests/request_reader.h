@@ -97,6 +97,10 @@ bool request_is_failure(const nl_record *record);
 /* Tells the reader that whole durations without a unit are in nanoseconds, from the first record. */
 void request_reader_expect_nanoseconds(request_reader *r);
 
+/* Returns an expression that matches the records that report a failure, such as "STATUS < 0". Returns "" if no record
+ * does. The text belongs to the reader. */
+const char *request_reader_failure_test(const request_reader *r);
+
 /* Returns whether a duration without a unit was in nanoseconds. */
 bool request_reader_has_nanoseconds(const request_reader *r);
 

@@ -298,7 +298,13 @@ static void add_finding(findings *f, const failure_counts *c, uint32_t compared,
                           "%s of the requests succeed although a part of each fails; %s of these failures are in %s%s",
                           part, how_many, where, with)
                     : g_strdup_printf("%s of the requests fail, %s of them in %s%s", part, how_many, where, with);
-    x->advice = "look at the messages of the failed requests with nlstat --slowest or nlv";
+    char *advice = v->failure_test != NULL
+                       ? g_strdup_printf("look at the failed requests in nlv, or with nlstat --where "
+                                         "'any(%s)' --slowest 3",
+                                         v->failure_test)
+                       : g_strdup("look at the failed requests in nlv");
+    x->advice = g_intern_string(advice);
+    g_free(advice);
     finding_evidence(x,
                      partial
                          ? "%u of %u requests contain a failure; in %u of these, the first failure was in this place"

@@ -793,7 +793,10 @@ visits *visits_finish(visits_reader *r)
         assembler_finish(r->kinds[i].assembler);
         v->overlapping += assembler_overlapping(r->kinds[i].assembler);
         add_clock_doubts(v, r->kinds[i].assembler);
-        v->has_nanoseconds |= request_reader_has_nanoseconds(assembler_reader(r->kinds[i].assembler));
+        const request_reader *reader = assembler_reader(r->kinds[i].assembler);
+        v->has_nanoseconds |= request_reader_has_nanoseconds(reader);
+        if (v->failure_test == NULL && *request_reader_failure_test(reader) != '\0')
+            v->failure_test = g_intern_string(request_reader_failure_test(reader));
     }
     v->separate = r->number;
     v->from_ns = INT64_MAX;

@@ -140,9 +140,10 @@ typedef struct visits {
     uint32_t dropped;       /* number of requests that the module has dropped because of the memory limit */
     uint32_t sites_dropped; /* number of requests that the module has dropped because there were too many sites */
     double total_ns;
-    bool has_nanoseconds; /* see request_reader_has_nanoseconds */
-    uint64_t overlapping; /* number of spans without IDs that overlap and cannot be separated (assembler.h) */
-    uint64_t separate;    /* number of requests without such spans, including dropped requests */
+    bool has_nanoseconds;     /* see request_reader_has_nanoseconds */
+    const char *failure_test; /* an expression that matches the records that report a failure; NULL: no record does */
+    uint64_t overlapping;     /* number of spans without IDs that overlap and cannot be separated (assembler.h) */
+    uint64_t separate;        /* number of requests without such spans, including dropped requests */
     int64_t from_ns, to_ns;
     GPtrArray *ids; /* names of the ID fields, for reports */
     GArray *bounds; /* elements are clock_bound */

@@ -2,6 +2,7 @@
 
 #include "stat/subject.h"
 
+#include "base/error.h"
 #include "record/format.h"
 #include "record/text.h"
 #include "requests/record_sample.h"
@@ -9,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct subject {
     subject_options *options;
@@ -34,8 +36,12 @@ static bool subject_set_where(void *settings, const nl_option *row, const char *
 {
     (void)row;
     subject_options *o = settings;
-    return request_filter_selects_requests(value) ? request_filter_narrow(&o->requests, value)
-                                                  : program_filter_narrow(&o->where.filter, value);
+    if (request_filter_selects_requests(value))
+        return request_filter_narrow(&o->requests, value);
+    const bool good = program_filter_narrow(&o->where.filter, value);
+    if (!good && strncasecmp(value, "request.", strlen("request.")) == 0)
+        nl_error_prepend("the only value of a request is request.duration");
+    return good;
 }
 
 const nl_option subject_option_rows[] = {

@@ -10,6 +10,7 @@ import math
 import os
 import random
 import re
+import shlex
 import signal
 import sys
 import time
@@ -3476,11 +3477,15 @@ class Nldiag(support.Case):
                 ("time", lambda c, at, h, s, k: 20 < at < 24 and c.random() < 0.2, 0.016, r"from (19|20)\.. s to 2[345]\.. s after the first request began")):
             for background in support.representative((0, 0.001), (0.001 if name in ("host", "time") else 0,)):
                 with self.subTest(name, background=background):
-                    causes, found = self.faults_of(self.cached(fails=lambda c, *about: fails(c, *about) or c.random() < background))
+                    path = self.cached(fails=lambda c, *about: fails(c, *about) or c.random() < background)
+                    causes, found = self.faults_of(path)
                     self.assertEqual([c["cause"] for c in causes], ["failures"], found["answer"])
                     self.assertRegex(causes[0]["title"], text)
                     self.assertAlmostEqual(causes[0]["share"], share + background, delta=0.6 * share)
                     self.assertEqual(round(causes[0]["share"] * 3000), found["failed"])
+                    advice = re.fullmatch(r"look at the failed requests in nlv, or with nlstat (--where 'any\(status >= 500\)') --slowest 3", causes[0]["advice"])
+                    selected = self.run_program(support.program("nltools/nlstat"), "--json", *shlex.split(advice[1]), path)
+                    self.assertEqual(sum(part["requests"] for part in json.loads(selected.stdout)), found["failed"])
 
     def test_failures_by_chance(self):
         """Rare failures that go with nothing are no fault. nldiag prints their number."""

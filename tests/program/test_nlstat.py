@@ -266,6 +266,8 @@ class Nlstat(support.Case):
                                ("STATSU >= 500 && ROW == 1 || SIZ > 1",
                                 "no records match --where, --since and --until; no record has the fields STATSU, ROW or SIZ"),
                                ("STATUS > 500 && HOST == nowhere", "no records match --where, --since and --until"),
+                               ("request.failed == yes", "no records match --where, --since and --until; no record has the field request.failed; "
+                                                         "the only value of a request is request.duration"),
                                ("any(STATSU >= 500)", "no request matches --where; no record has the field STATSU"),
                                ("any(STATUS > 500) && any(ROW == 1)", "no request matches --where; no record has the field ROW")]:
             result = self.run_program(self.nlstat, "--where", where, log)
@@ -278,7 +280,8 @@ class Nlstat(support.Case):
                                ("request.duration > 5ms && STATUS > 4", "column 27: expected request.duration"),
                                ("any(STATUS >)", "any(): "), ("any(STATUS > 4", 'column 15: expected ")"'),
                                ("span(Query).self > 1ms", "column 6: expected the name of a span in quotes"),
-                               ('span("Query) > 1', "expected the closing quote"), ('span("Q").size > 1', "expected &&, || or the end"),
+                               ('span("Query) > 1', "expected the closing quote"), ('span("Q").size > 1', "column 10: expected .duration, .self or .path"),
+                               ("request.failed", "the only value of a request is request.duration: "),
                                ("(any(A == 1)", 'expected &&, || or ")"'), ("!" * 50 + "any(A == 1)", "an expression may have at most 32 nested parentheses"),
                                (" && ".join(["any(A == 1)"] * 33), "an expression may have at most 32 any()")]:
             result = self.run_program(self.nlstat, "--where", where, log)
