@@ -101,6 +101,11 @@ void finding_add_rival(finding *x, finding *rival)
     g_ptr_array_add(x->rivals, rival);
 }
 
+double finding_min(const finding *x)
+{
+    return x->is_joint ? JOINT_SHARE_MIN : FINDING_MIN;
+}
+
 bool finding_is_fault(const finding *x)
 {
     return !x->is_ordinary && x->rival_of == NULL;
@@ -399,7 +404,7 @@ static void exclude_queues_around(search *s, const finding *f)
 {
     static const char *const queues[] = {"lock", "pool"};
     enum { DEPTH_MAX = 64, AROUND_PART = 10 };
-    if (f->share < FINDING_MIN || (strcmp(f->cause, "lock") != 0 && strcmp(f->cause, "pool") != 0))
+    if (f->share < finding_min(f) || (strcmp(f->cause, "lock") != 0 && strcmp(f->cause, "pool") != 0))
         return;
     bool *is_around = g_new0(bool, s->v->all->len + 1);
     uint32_t *around = g_new0(uint32_t, s->v->places->len + 1), *count = g_new0(uint32_t, s->v->places->len + 1);
@@ -494,7 +499,7 @@ static bool take_best(search *s)
             const exclusion e = {.place = i, .cause = f->cause, .column = c->column, .branch = c->branch};
             g_array_append_val(s->excluded, e);
         }
-        if (c->branch != NULL && f->share >= FINDING_MIN) /* search_again removes smaller findings */
+        if (c->branch != NULL && f->share >= finding_min(f)) /* search_again removes smaller findings */
             exclude_opposites(s, c);
         if (c->is_tree)
             mark_places(s, c->cut);
@@ -538,8 +543,9 @@ static finding *find_related(const findings *f, const finding *small)
         bool is_related = is_same_peer(small, x);
         for (guint n = 0; n <= small->others->len && !is_related; n++)
             is_related = finding_is_at(x, n == 0 ? small->place : g_array_index(small->others, uint32_t, n - 1));
-        if (x != small && x->share >= FINDING_MIN && finding_is_fault(x) && is_related && !has_rival(x, small->cause) &&
-            strcmp(x->cause, small->cause) != 0 && (related == NULL || x->share > related->share))
+        if (x != small && x->share >= finding_min(x) && finding_is_fault(x) && is_related &&
+            !has_rival(x, small->cause) && strcmp(x->cause, small->cause) != 0 &&
+            (related == NULL || x->share > related->share))
             related = x;
     }
     return related;
@@ -549,7 +555,7 @@ void findings_drop_small(findings *f)
 {
     for (guint i = f->list->len; i-- > 0;) {
         finding *x = g_ptr_array_index(f->list, i), *related;
-        if (x->share >= FINDING_MIN || x->cut == NULL || x->confirmed)
+        if (x->share >= finding_min(x) || x->cut == NULL || x->confirmed)
             continue;
         findings_note(f, g_strdup_printf("too small to report: %s", x->answer));
         change_claims(f, x, -1);
@@ -611,7 +617,7 @@ static void search_again(search *s)
     findings *f = s->f;
     for (guint i = f->list->len; i-- > 0;) {
         finding *small = g_ptr_array_index(f->list, i), *larger = NULL;
-        if (small->share >= FINDING_MIN)
+        if (small->share >= finding_min(small))
             continue;
         g_ptr_array_steal_index(f->list, i);
         change_claims(f, small, -1);
@@ -620,7 +626,7 @@ static void search_again(search *s)
         examine_changed(s);
         if (take_best(s)) {
             larger = g_ptr_array_steal_index(f->list, f->list->len - 1);
-            if (larger->share < FINDING_MIN) {
+            if (larger->share < finding_min(larger)) {
                 change_claims(f, larger, -1);
                 touch_places(s, larger);
                 g_clear_pointer(&larger, finding_free);

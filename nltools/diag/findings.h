@@ -16,6 +16,9 @@
  * fault, so this is less than CAUSE_SHARE. */
 #define FINDING_MIN 0.07
 
+/* The same for a pause of several programs, because the pauses of the others confirm the pause of each program. */
+#define JOINT_SHARE_MIN 0.05
+
 /* A log is healthy only if the search would have found any cause with at least this share of the time. */
 #define CAUSE_SHARE 0.1
 
@@ -77,6 +80,9 @@ findings *findings_find(const visits *v);
 /* Returns whether a finding is a fault: neither ordinary, nor a rival of another finding. */
 bool finding_is_fault(const finding *x);
 
+/* Returns the minimum share of a finding: FINDING_MIN or JOINT_SHARE_MIN. */
+double finding_min(const finding *x);
+
 /* Returns whether a place is among the places of a finding. */
 bool finding_is_at(const finding *x, uint32_t place);
 
@@ -118,7 +124,7 @@ bool place_shows_causes(const findings *f, uint32_t place);
  * Subtracts the time that findings or the spread of the times explain (power.c). */
 double place_find_tail(const findings *f, uint32_t place);
 
-/* Removes the findings below FINDING_MIN whose causes no sensor confirms. */
+/* Removes the findings below finding_min whose causes no sensor confirms. */
 void findings_drop_small(findings *f);
 
 void find_failures(findings *f);
