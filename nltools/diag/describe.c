@@ -80,7 +80,7 @@ static double mean_length_ns(const visits *v, const place *p)
 }
 
 /* Adds the mean wait of a queue's visits to the evidence, if the finding claims these waits. Also adds the mean time of
- * the work that follows the wait, if this work is in the visit itself or in one of its calls. */
+ * the work that follows the wait, if this work is one call of the visit, or if it is in a visit without calls. */
 static void describe_waits(finding *f, const visits *v, const place *p, const mechanism *m)
 {
     double waited = 0, own = 0;
@@ -91,8 +91,8 @@ static void describe_waits(finding *f, const visits *v, const place *p, const me
         waited += (double)f->cut[index];
         own += (double)visit_at(v, index)->own_ns;
     }
-    const bool is_before_call = m->scope == QUEUE_CALL,
-               has_work = p->kind == PLACE_SPAN && (m->scope == QUEUE_SPAN || m->scope == QUEUE_FIRST);
+    const bool is_before_call = m->scope == QUEUE_CALL, has_work = p->kind == PLACE_SPAN && !p->has_children &&
+                                                                   (m->scope == QUEUE_SPAN || m->scope == QUEUE_FIRST);
     char *wait = text_ns(waited / MAX(p->count, 1)),
          *work = text_ns(is_before_call ? mean_length_ns(v, place_at(v, m->call)) : (own - waited) / MAX(p->count, 1));
     if (is_before_call)
