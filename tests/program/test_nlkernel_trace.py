@@ -197,7 +197,7 @@ class Servers(Stack):
         return diagnosis.stdout.splitlines()[0]
 
     def test_slow_statement(self):
-        self.assertIn("postgresql.SELECT.pg_sleep of postgres", self.diagnose("SELECT pg_sleep(0.05)", 4))
+        self.assertIn("postgresql.SELECT.pg_sleep of postgres", self.diagnose("SELECT pg_sleep(0.2)", 4))
         slowest = self.run_program(support.program("nltools/nlstat"), "--slowest", 1, self.log)
         self.assertRegex(slowest.stdout, r"(?m)^ *postgresql\.SELECT\.pg_sleep @postgres ")
 

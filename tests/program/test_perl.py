@@ -147,7 +147,7 @@ class Perl(support.Case):
             package Dies; use overload '""' => sub { die "no words\n" }; sub new { bless {} }
             """)
         for line, words in zip(said.splitlines(), (
-                "No such file or directory at -e line", "127.0.0.1:1: Connection refused",
+                "No such file or directory; create the directory /no/such at -e line", "127.0.0.1:1: Connection refused",
                 "invalid level; use one of Emergency", "nonsense", "contain spaces", "no words", "not a log", "not a log",
                 "No space left", "No such file", "column", "unknown option: colour", "reader is closed"),
                 strict=True):
