@@ -177,9 +177,9 @@ class Servers(Stack):
         missing = self.run_program(self.nlkernel, "join", logs[1])
         self.assertIn("joined 0 requests with calls; the logs do not contain the calls of 100 other requests\n", missing.stderr)
 
-    def diagnose(self, statement, concurrency, sensors=()):
+    def diagnose(self, statement, concurrency, sensors=(), statuses=(3, 4)):
         """Traces requests. Every second request executes a statement. Each sensor is a host and its arguments.
-        Returns the first line of nldiag's answer."""
+        Returns the first line of nldiag's answer or, with the status 0, the line of the first requested work."""
         self.stack.statement.write_text(statement)
         self.addCleanup(self.stack.statement.unlink)
         logs, processes = [], []
@@ -192,12 +192,14 @@ class Servers(Stack):
             os.killpg(process.pid, signal.SIGTERM)
             process.wait(10)
         diagnosis = self.run_program(support.program("nltools/nldiag"), "trace0.log", *logs, cwd=self.scratch)
-        self.assertIn(diagnosis.returncode, (3, 4))
+        self.assertIn(diagnosis.returncode, statuses)
         self.assertEqual(diagnosis.stderr, "")
-        return diagnosis.stdout.splitlines()[0]
+        lines = diagnosis.stdout.splitlines()
+        return lines[0] if diagnosis.returncode else next(line for line in lines if "% of the requests' time: " in line)
 
     def test_slow_statement(self):
-        self.assertIn("postgresql.SELECT.pg_sleep of postgres", self.diagnose("SELECT pg_sleep(0.2)", 4))
+        # Either the time is constant, or only these requests contain the statement. Then it may be requested work, and the status is 0.
+        self.assertRegex(self.diagnose("SELECT pg_sleep(0.05)", 4, statuses=(0, 3)), r"^(1\. )?[89]\d % .*postgresql\.SELECT\.pg_sleep of postgres")
         slowest = self.run_program(support.program("nltools/nlstat"), "--slowest", 1, self.log)
         self.assertRegex(slowest.stdout, r"(?m)^ *postgresql\.SELECT\.pg_sleep @postgres ")
 
