@@ -55,7 +55,7 @@ static bool elf_read_name(int fd, const Elf64_Sym *symbol, const Elf64_Shdr *nam
         symbol->st_name >= names->sh_size)
         return false;
     const ssize_t got = pread(fd, name, NAME_SIZE, (off_t)(names->sh_offset + symbol->st_name));
-    return got > 0 && memchr(name, '\0', (size_t)got) != NULL; /* a longer name is none of the names */
+    return got > 0 && memchr(name, '\0', (size_t)got) != NULL; /* no searched name is longer */
 }
 
 bool elf_find_functions(int fd, const char *const names[], size_t count, uint64_t offsets[])

@@ -724,8 +724,8 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
 
 /*
  * Divides the time of the sending socket from the end of the handshake to the first record after it. The congestion
- * window begins small, so it is the limit while data is in flight. Ignores the time if it is longer than a start, as
- * for connections that are older than the sensor.
+ * window begins small, so it is the limit while data is in flight. Ignores a time that is too long for a start, because
+ * the connection may be older than the sensor.
  */
 static void divide_beginning(connection_table *t, connection_entry *e, int64_t established_ns)
 {

@@ -19,7 +19,7 @@ enum { IDLE_MIN = 40 /* minimum number of visits whose wait ends while their ser
 #define CONCURRENT_MAX 0.02
 
 /* A wait ends while the server is idle if the server has been idle for at least this part of the mean wait. Shorter
- * times are needed to take the next visit from the queue. */
+ * idle times occur in each queue, while the server takes the next visit. */
 #define IDLE_PART 0.1
 
 /* The waits for an idle server are at least this part of all time of the sample. */
